@@ -1,0 +1,48 @@
+"""Every error that offpiste raises on purpose.
+
+OffpisteError
+├── ConfigError           a setting is unknown, of the wrong kind or out of range
+├── RunMismatch           the folder holds another run, or one made by a version with other results
+├── StoreError            an object could not be read or written
+├── CheckpointError       checkpoints exist, but none of them is whole
+├── NonFiniteLoss         training diverged; the last good checkpoint is untouched
+└── Superseded            a newer attempt at the same run has started; this one must stop
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class OffpisteError(Exception):
+    """Something went wrong that the message explains; the command line prints it without a traceback."""
+
+
+class ConfigError(OffpisteError):
+    """A setting is unknown, of the wrong kind or out of range."""
+
+
+class RunMismatch(OffpisteError):
+    """The folder holds another run than the one asked for."""
+
+
+class StoreError(OffpisteError):
+    """An object could not be read or written."""
+
+
+class CheckpointError(OffpisteError):
+    """Checkpoints exist, but none of them is whole."""
+
+
+class NonFiniteLoss(OffpisteError):
+    """The loss is not a finite number; the last good checkpoint is untouched."""
+
+
+class Superseded(OffpisteError):
+    """A newer attempt at the same run has started."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'rnd'?" for the closest known name, else a list of what is known."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

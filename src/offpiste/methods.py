@@ -1,0 +1,26 @@
+"""The ways of exploring, each a pair of how actions are chosen and which bonus is added, with the tuned constants."""
+
+from dataclasses import dataclass, field
+
+from offpiste.config import BonusConfig, ExplorationConfig
+from offpiste.errors import ConfigError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the comparison."""
+
+    exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
+    bonus: BonusConfig = field(default_factory=BonusConfig)
+
+
+METHODS = {
+    "epsilon_greedy": Method(),
+}
+
+
+def find(name: str) -> Method:
+    """Return the method of this name."""
+    if name not in METHODS:
+        raise ConfigError(f"no method named {name!r}{did_you_mean(name, METHODS)}")
+    return METHODS[name]

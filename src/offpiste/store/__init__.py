@@ -1,0 +1,1 @@
+"""What lies on disk or in an object store; readable without torch."""

@@ -1,0 +1,29 @@
+"""A flat dictionary of arrays and JSON values as bytes, in the safetensors format; never a pickle.
+
+Arrays come back as views of the bytes that were read, so nothing is copied.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load, save
+
+Value = np.ndarray[Any, Any] | np.generic | dict[str, Any] | list[Any] | str | int | float | bool | None
+_JSON_KEY = "offpiste"
+
+
+def pack(values: Mapping[str, Any]) -> bytes:
+    """Return arrays and JSON values as the bytes of one safetensors file."""
+    arrays = {key: np.asarray(value, order="C") for key, value in values.items() if isinstance(value, np.ndarray)}
+    plain = {key: value for key, value in values.items() if not isinstance(value, np.ndarray)}
+    return bytes(save(arrays, metadata={_JSON_KEY: json.dumps(plain)}))
+
+
+def unpack(data: bytes) -> dict[str, Any]:
+    """Return what `pack` was given."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    plain: dict[str, Any] = json.loads(header.get("__metadata__", {}).get(_JSON_KEY, "{}"))
+    return {**load(data), **plain}

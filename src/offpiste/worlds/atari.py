@@ -1,0 +1,154 @@
+"""One Atari game under the paper's protocol, as a gymnasium environment that can be saved and restored exactly.
+
+The protocol is Dopamine's (Machado et al., 2018): sticky actions, four frames per step, the pixelwise maximum of the
+last two in grey, 84×84 by area, four pictures to a state, no end at the loss of a life. Departures: sticky actions are
+drawn here and not by the emulator, whose saved state lacks the action it would repeat; and the picture returned
+when the game is over, which no agent learns from, is the final screen.
+"""
+
+from typing import Any
+
+import cv2
+import gymnasium
+import numpy as np
+from ale_py import ALEInterface, ALEState, LoggerMode, roms
+from numpy.typing import NDArray
+
+from offpiste.config import WorldConfig
+from offpiste.errors import ConfigError, did_you_mean
+from offpiste.seeding import generator_state, restore_generator
+from offpiste.store import arrays
+
+FRAME_SHAPE = (84, 84)
+_NOOP = 0
+
+
+class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
+    """One game; states are read-only uint8 stacks [stack, 84, 84], newest picture last."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012 (gymnasium's own form)
+    render_mode = "rgb_array"
+
+    def __init__(
+        self, config: WorldConfig, generator: np.random.Generator, emulator: ALEInterface | None = None
+    ) -> None:
+        """Start the game; `generator` draws sticky actions and the emulator's own seed."""
+        self.config = config
+        self.np_random = generator
+        self._emulator = emulator or start_emulator(config.game, int(generator.integers(2**31)))
+        self._actions = [action.value for action in self._emulator.getMinimalActionSet()]
+        self.action_space = gymnasium.spaces.Discrete(len(self._actions))
+        shape = (config.stack_frames, *FRAME_SHAPE)
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        height, width = self._emulator.getScreenDims()
+        self._screens = np.zeros((2, height, width), np.uint8)
+        self._stack = np.zeros(shape, np.uint8)
+        self._held_action = _NOOP
+        self._episode_steps = 0
+
+    @property
+    def action_count(self) -> int:
+        """How many actions the agent can choose from."""
+        return len(self._actions)
+
+    @property
+    def ram(self) -> NDArray[np.uint8]:
+        """The console's 128 bytes of memory."""
+        ram: NDArray[np.uint8] = self._emulator.getRAM()
+        return ram
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begin an episode; a seed starts the emulator and its randomness anew."""
+        super().reset(seed=seed, options=options)
+        if seed is not None:
+            self._emulator = start_emulator(self.config.game, int(self.np_random.integers(2**31)))
+        self._emulator.reset_game()
+        self._held_action = _NOOP
+        self._episode_steps = 0
+        self._emulator.getScreenGrayscale(self._screens[0])
+        self._screens[1] = 0
+        self._stack = np.zeros_like(self._stack)
+        self._push_picture()
+        return self._stack, {}
+
+    def step(
+        self, action: int | np.integer[Any]
+    ) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        """Play one agent step; the reward is the game's own, unclipped."""
+        wanted = self._actions[action]
+        skip = self.config.frame_skip
+        reward = 0.0
+        game_over = False
+        for frame in range(skip):
+            if self.np_random.random() >= self.config.sticky_action_probability:
+                self._held_action = wanted
+            reward += self._emulator.act(self._held_action)
+            game_over = self._emulator.game_over()
+            if game_over:
+                self._emulator.getScreenGrayscale(self._screens[0])
+                self._screens[1] = 0
+                break
+            if frame >= skip - 2:
+                self._emulator.getScreenGrayscale(self._screens[frame - (skip - 2)])
+        self._push_picture()
+        self._episode_steps += 1
+        truncated = not game_over and self._episode_steps * skip >= self.config.episode_frames
+        return self._stack, reward, game_over, truncated, {}
+
+    def render(self) -> Any:
+        """Return the screen in colour, [height, width, 3]."""
+        return self._emulator.getScreenRGB()
+
+    def snapshot(self) -> bytes:
+        """Return all that the future of this game depends on."""
+        emulator = self._emulator.cloneState(include_rng=True).serialize()
+        return arrays.pack(
+            {
+                "game": self.config.game,
+                "emulator": np.frombuffer(emulator, np.uint8),
+                "stack": self._stack,
+                "held_action": self._held_action,
+                "episode_steps": self._episode_steps,
+                "generator": generator_state(self.np_random),
+            }
+        )
+
+    def restore(self, snapshot: bytes) -> None:
+        """Continue exactly where `snapshot` was taken, in this process or another."""
+        state = arrays.unpack(snapshot)
+        if state["game"] != self.config.game:
+            raise ConfigError(f"a snapshot of {state['game']} does not fit {self.config.game}")
+        self._emulator.restoreState(ALEState(state["emulator"].tobytes()))
+        self._stack = state["stack"].copy()
+        self._stack.setflags(write=False)
+        self._held_action = state["held_action"]
+        self._episode_steps = state["episode_steps"]
+        restore_generator(self.np_random, state["generator"])
+
+    def _push_picture(self) -> None:
+        pooled = np.maximum(self._screens[0], self._screens[1])
+        stack = np.empty_like(self._stack)
+        stack[:-1] = self._stack[1:]
+        stack[-1] = cv2.resize(pooled, FRAME_SHAPE[::-1], interpolation=cv2.INTER_AREA)
+        stack.setflags(write=False)
+        self._stack = stack
+
+
+def start_emulator(game: str, seed: int) -> ALEInterface:
+    """Return an emulator with the game loaded and none of its own stickiness, limits or sound."""
+    if game not in known_games():
+        raise ConfigError(f"no game named {game!r}{did_you_mean(game, known_games())}")
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    emulator = ALEInterface()
+    emulator.setInt("random_seed", seed)
+    emulator.setFloat("repeat_action_probability", 0.0)
+    emulator.setInt("max_num_frames_per_episode", 0)
+    emulator.loadROM(roms.get_rom_path(game))
+    return emulator
+
+
+def known_games() -> list[str]:
+    """Return every game that ale-py ships."""
+    return sorted(roms.get_all_rom_ids())
