@@ -8,9 +8,11 @@ about the experiment. Seeds may be averaged only where protocol and method finge
 import dataclasses
 import hashlib
 import json
+import math
 import tomllib
 import typing
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,10 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class WorldConfig:
-    """The game and the protocol under which it is played (Machado et al., 2018)."""
+    """The protocol under which a game is played (Machado et al., 2018)."""
 
-    game: str = "montezuma_revenge"
-    """Any game that ale-py ships, in snake_case; `offpiste games` lists the twelve of the paper."""
     frame_skip: int = 4
     """Emulator frames per agent step."""
     sticky_action_probability: float = 0.25
@@ -71,7 +71,7 @@ class AgentConfig:
     hidden_units: int = 512
     """Width of the fully connected layer."""
     precision: Literal["fp32", "bf16"] = "fp32"
-    """bf16 computes in bfloat16 and keeps float32 master weights; it pays where the processor has AMX or AVX512-BF16."""
+    """bf16 computes in bfloat16 and keeps float32 master weights; faster only with AMX, AVX512-BF16 or a GPU."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,8 @@ class MachineConfig:
 class RunConfig:
     """Everything that decides one run."""
 
+    game: str = "montezuma_revenge"
+    """Any game that ale-py ships, in snake_case; `offpiste games` lists the twelve of the paper."""
     method: str = "epsilon_greedy"
     """The way of exploring, by name."""
     seed: int = 0
@@ -145,14 +147,14 @@ class RunConfig:
     @property
     def run_id(self) -> str:
         """A readable name, also the folder of the run below the output folder."""
-        return f"{self.world.game}/{self.method}/seed-{self.seed}"
+        return f"{self.game}/{self.method}/seed-{self.seed}"
 
 
 def protocol(config: RunConfig) -> dict[str, Any]:
     """Return the settings that every method shares; the game is left out, so that games can be compared."""
     settings = to_dict(config)
-    world = {key: value for key, value in settings["world"].items() if key != "game"}
-    return {"world": world, "agent": settings["agent"], "schedule": settings["schedule"], "results_version": RESULTS_VERSION}
+    shared = {table: settings[table] for table in ("world", "agent", "schedule")}
+    return {**shared, "results_version": RESULTS_VERSION}
 
 
 def method(config: RunConfig) -> dict[str, Any]:
@@ -203,10 +205,12 @@ def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T 
 def read_toml(path: str | Path, base: RunConfig | None = None) -> RunConfig:
     """Read the configuration of a run from a TOML file."""
     try:
-        settings = tomllib.loads(Path(path).read_text())
+        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}") from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     return from_dict(RunConfig, settings, base=base)
 
@@ -221,11 +225,11 @@ def parse_count(text: str) -> int:
     factors = {"k": 10**3, "m": 10**6, "g": 10**9}
     number, factor = (text[:-1], factors[text[-1].lower()]) if text[-1:].lower() in factors else (text, 1)
     try:
-        value = float(number) * factor
-    except ValueError:
+        value = Decimal(number) * factor  # exact, where a float rounds above 2**53
+    except ArithmeticError:
         raise ConfigError(f"{text!r} is not a count; write it as 20000, 20k or 200M") from None
-    if value != int(value) or value < 0:
-        raise ConfigError(f"{text!r} is not a whole number")
+    if not value.is_finite() or not 0 <= value < 10**18 or value % 1:
+        raise ConfigError(f"{text!r} is not a whole number from 0 to 10**18")
     return int(value)
 
 
@@ -241,7 +245,10 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
         return tuple(_checked(kind, item, name) for kind, item in zip(typing.get_args(hint), value, strict=True))
     expected = origin or hint
     if expected is int and isinstance(value, str):
-        return parse_count(value)
+        try:
+            return parse_count(value)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from None
     if expected is float and type(value) is int:
         return float(value)
     if not isinstance(value, expected) or (expected is not bool and isinstance(value, bool)):
@@ -278,10 +285,21 @@ def _check_ranges(config: RunConfig) -> None:
         "machine.checkpoint_minutes": machine.checkpoint_minutes,
     }
     for name, value in positive.items():
-        if value <= 0:
+        if not 0 < value < math.inf:
             raise ConfigError(f"{name} is above 0, not {value}")
-    if config.seed < 0:
-        raise ConfigError(f"seed is 0 or above, not {config.seed}")
+    if min(agent.convolution_channels) <= 0:
+        raise ConfigError(f"agent.convolution_channels are above 0, not {agent.convolution_channels}")
+    not_negative = {
+        "seed": config.seed,
+        "frames": config.frames,
+        "agent.adam_epsilon": agent.adam_epsilon,
+        "schedule.evaluation_steps": config.schedule.evaluation_steps,
+    }
+    for name, value in not_negative.items():
+        if not 0 <= value < math.inf:
+            raise ConfigError(f"{name} is 0 or above, not {value}")
+    if not math.isfinite(config.bonus.scale):
+        raise ConfigError(f"bonus.scale is a finite number, not {config.bonus.scale}")
     if agent.value_atoms < 2:
         raise ConfigError(f"agent.value_atoms is 2 or above, not {agent.value_atoms}")
     unsampled = agent.return_steps + world.stack_frames
@@ -294,7 +312,6 @@ def _check_ranges(config: RunConfig) -> None:
 def _flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in settings.items():
-        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        is_table = isinstance(value, dict) and value  # an empty one is listed as it is, not left out
+        flat |= _flatten(value, f"{prefix}{key}.") if is_table else {f"{prefix}{key}": value}
     return flat
-
-

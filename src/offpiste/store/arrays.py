@@ -1,6 +1,6 @@
 """A flat dictionary of arrays and JSON values as bytes, in the safetensors format; never a pickle.
 
-Arrays come back as views of the bytes that were read, so nothing is copied.
+Arrays come back writable and in the machine's byte order, tuples as lists, numpy scalars as Python numbers.
 """
 
 import json
@@ -18,7 +18,7 @@ def pack(values: Mapping[str, Any]) -> bytes:
     """Return arrays and JSON values as the bytes of one safetensors file."""
     arrays = {key: np.asarray(value, order="C") for key, value in values.items() if isinstance(value, np.ndarray)}
     plain = {key: value for key, value in values.items() if not isinstance(value, np.ndarray)}
-    return bytes(save(arrays, metadata={_JSON_KEY: json.dumps(plain)}))
+    return bytes(save(arrays, metadata={_JSON_KEY: json.dumps(plain, default=_plain)}))
 
 
 def unpack(data: bytes) -> dict[str, Any]:
@@ -27,3 +27,9 @@ def unpack(data: bytes) -> dict[str, Any]:
     header = json.loads(data[8 : 8 + length])
     plain: dict[str, Any] = json.loads(header.get("__metadata__", {}).get(_JSON_KEY, "{}"))
     return {**load(data), **plain}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is neither an array nor a JSON value")

@@ -1,17 +1,21 @@
 """Put, get, list and delete objects below one folder, on a disk or in an object store, over pyarrow.fs.
 
-An object appears whole or not at all: on a disk it is written beside its place, flushed and renamed; in an object
-store it is one upload. Small objects only, a few hundred megabytes at most: each passes through memory.
+An object appears whole or not at all: on a disk it is written beside its place, flushed and renamed; in an
+object store it is one upload that becomes visible when its last request succeeds. Small objects only, a few
+hundred megabytes at most: each passes through memory.
 """
 
 import os
+import re
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyarrow import fs
 
-from offpiste.errors import StoreError
+from offpiste.errors import StoreError, did_you_mean
 
 
 class Folder:
@@ -19,8 +23,8 @@ class Folder:
 
     def __init__(self, location: str | Path) -> None:
         """Open a folder by path or URL, for example `runs/x` or `s3://bucket/runs/x?region=eu-west-1`."""
-        self.location = str(location)
-        self._fs, self._root = _open(self.location)
+        self._fs, self._root = _open(str(location))
+        self.location = _shown(str(location))
 
     @property
     def local_path(self) -> Path | None:
@@ -30,19 +34,21 @@ class Folder:
     def below(self, name: str) -> "Folder":
         """Return the folder of this name inside this one."""
         inner = object.__new__(Folder)
-        base, mark, query = self.location.partition("?")
+        base, mark, query = self.location.partition("?") if "://" in self.location else (self.location, "", "")
         inner.location = f"{base.rstrip('/')}/{name}{mark}{query}"
         inner._fs, inner._root = self._fs, f"{self._root}/{name}"
         return inner
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object whole, over an older one of that name if there is one."""
+        """Write an object whole, over an older one of that name if there is one.
+
+        A write that fails or is interrupted leaves the older object as it was, or the new one whole.
+        """
         try:
             if self.local_path is not None:
                 _put_local(self.local_path / name, data)
             else:
-                with self._fs.open_output_stream(f"{self._root}/{name}") as out:
-                    out.write(data)
+                _put_remote(self._fs, f"{self._root}/{name}", data)
         except OSError as error:
             raise StoreError(f"cannot write {name} to {self.location}: {error}") from error
 
@@ -69,6 +75,12 @@ class Folder:
         names = (info.base_name for info in found if info.type == fs.FileType.File)
         return sorted(name for name in names if not name.endswith(_UNFINISHED))
 
+    def sweep(self, prefix: str = "") -> None:
+        """Delete what processes that were killed in the middle of a write have left on a local disk."""
+        if self.local_path is not None:
+            for left in (self.local_path / prefix).glob(f"*{_UNFINISHED}"):
+                left.unlink(missing_ok=True)
+
     def delete(self, name: str) -> None:
         """Delete an object; it is fine if there is none."""
         try:
@@ -80,16 +92,63 @@ class Folder:
 
 
 _UNFINISHED = ".unfinished"
+_S3_ATTEMPTS = 4  # a silent server is given up after some 15 s; without a limit pyarrow takes 100 s
+_S3_TEXTS = ("region", "scheme", "endpoint_override", "tls_ca_file_path")
+_S3_SWITCHES = ("allow_bucket_creation", "anonymous", "force_virtual_addressing")
 
 
 def _open(location: str) -> tuple[Any, str]:
     if "://" not in location:
         return fs.LocalFileSystem(), str(Path(location).expanduser().absolute())
     try:
+        if location.startswith("s3://"):
+            return _open_s3(location)
         filesystem, path = fs.FileSystem.from_uri(location)
     except (ValueError, OSError) as error:
-        raise StoreError(f"cannot open {location}: {error}") from error
+        raise StoreError(f"cannot open {_shown(location)}: {_shown(str(error))}") from None
     return filesystem, path.rstrip("/")
+
+
+def _open_s3(location: str) -> tuple[Any, str]:
+    url = urlsplit(location)
+    account, _, bucket = url.netloc.rpartition("@")
+    if not bucket:
+        raise ValueError("it names no bucket; write s3://bucket/folder")
+    options: dict[str, Any] = {}
+    for key, value in parse_qsl(url.query):
+        if key not in _S3_TEXTS + _S3_SWITCHES:
+            raise ValueError(f"no option named {key!r}{did_you_mean(key, _S3_TEXTS + _S3_SWITCHES)}")
+        if key in _S3_SWITCHES and value not in ("true", "false"):
+            raise ValueError(f"{key} is true or false, not {value!r}")
+        options[key] = value == "true" if key in _S3_SWITCHES else value
+    if account:
+        access_key, _, secret_key = account.partition(":")
+        options |= {"access_key": unquote(access_key), "secret_key": unquote(secret_key)}
+    if "region" not in options and "endpoint_override" not in options:
+        options["region"] = fs.resolve_s3_region(bucket)
+    filesystem = fs.S3FileSystem(
+        **options,
+        # Safe only so, and without `allow_delayed_open`: a stream is closed after a failed request too, and
+        # in the other modes closing it then publishes the parts sent so far, or an empty object.
+        background_writes=True,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_S3_ATTEMPTS),
+    )
+    return filesystem, f"{bucket}/{unquote(url.path).strip('/')}".rstrip("/")
+
+
+def _shown(text: str) -> str:
+    return re.sub(r"://[^/@\s]*@", "://", text)  # without the keys that a URL may hold
+
+
+def _put_remote(filesystem: Any, path: str, data: bytes) -> None:
+    def upload() -> None:
+        with filesystem.open_output_stream(path) as out:
+            out.write(data)
+
+    # A stream cannot be closed without publishing, so an interrupt between open and write would leave an
+    # empty object. Interrupts reach the main thread only; this one finishes what it began.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(upload).result()
 
 
 def _put_local(path: Path, data: bytes) -> None:

@@ -1,9 +1,9 @@
-"""One Atari game under the paper's protocol, as a gymnasium environment that can be saved and restored exactly.
+"""One Atari game under the paper's protocol, as a gymnasium environment that is saved and restored exactly.
 
-The protocol is Dopamine's (Machado et al., 2018): sticky actions, four frames per step, the pixelwise maximum of the
-last two in grey, 84×84 by area, four pictures to a state, no end at the loss of a life. Departures: sticky actions are
-drawn here and not by the emulator, whose saved state lacks the action it would repeat; and the picture returned
-when the game is over, which no agent learns from, is the final screen.
+The protocol is Dopamine's (Machado et al., 2018): sticky actions, four frames per step, the pixelwise maximum
+of the last two in grey, 84×84 by area, four pictures to a state, no end at the loss of a life. Departures:
+sticky actions are drawn here and not by the emulator, whose saved state lacks the action it would repeat; and
+the picture returned when the game is over, which no agent learns from, is the final screen.
 """
 
 from typing import Any
@@ -30,12 +30,17 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
     render_mode = "rgb_array"
 
     def __init__(
-        self, config: WorldConfig, generator: np.random.Generator, emulator: ALEInterface | None = None
+        self,
+        name: str,
+        config: WorldConfig,
+        generator: np.random.Generator,
+        emulator: ALEInterface | None = None,
     ) -> None:
         """Start the game; `generator` draws sticky actions and the emulator's own seed."""
+        self.name = name
         self.config = config
         self.np_random = generator
-        self._emulator = emulator or start_emulator(config.game, int(generator.integers(2**31)))
+        self._emulator = emulator or start_emulator(name, int(generator.integers(2**31)))
         self._actions = [action.value for action in self._emulator.getMinimalActionSet()]
         self.action_space = gymnasium.spaces.Discrete(len(self._actions))
         shape = (config.stack_frames, *FRAME_SHAPE)
@@ -52,6 +57,11 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return len(self._actions)
 
     @property
+    def observation(self) -> NDArray[np.uint8]:
+        """The current state, as `reset` or `step` last returned it."""
+        return self._stack
+
+    @property
     def ram(self) -> NDArray[np.uint8]:
         """The console's 128 bytes of memory."""
         ram: NDArray[np.uint8] = self._emulator.getRAM()
@@ -63,19 +73,16 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """Begin an episode; a seed starts the emulator and its randomness anew."""
         super().reset(seed=seed, options=options)
         if seed is not None:
-            self._emulator = start_emulator(self.config.game, int(self.np_random.integers(2**31)))
+            self._emulator = start_emulator(self.name, int(self.np_random.integers(2**31)))
         self._emulator.reset_game()
         self._held_action = _NOOP
         self._episode_steps = 0
-        self._emulator.getScreenGrayscale(self._screens[0])
-        self._screens[1] = 0
+        self._show_one_screen()
         self._stack = np.zeros_like(self._stack)
         self._push_picture()
         return self._stack, {}
 
-    def step(
-        self, action: int | np.integer[Any]
-    ) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Play one agent step; the reward is the game's own, unclipped."""
         wanted = self._actions[action]
         skip = self.config.frame_skip
@@ -87,8 +94,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
             reward += self._emulator.act(self._held_action)
             game_over = self._emulator.game_over()
             if game_over:
-                self._emulator.getScreenGrayscale(self._screens[0])
-                self._screens[1] = 0
+                self._show_one_screen()
                 break
             if frame >= skip - 2:
                 self._emulator.getScreenGrayscale(self._screens[frame - (skip - 2)])
@@ -106,7 +112,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         emulator = self._emulator.cloneState(include_rng=True).serialize()
         return arrays.pack(
             {
-                "game": self.config.game,
+                "game": self.name,
                 "emulator": np.frombuffer(emulator, np.uint8),
                 "stack": self._stack,
                 "held_action": self._held_action,
@@ -118,14 +124,18 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def restore(self, snapshot: bytes) -> None:
         """Continue exactly where `snapshot` was taken, in this process or another."""
         state = arrays.unpack(snapshot)
-        if state["game"] != self.config.game:
-            raise ConfigError(f"a snapshot of {state['game']} does not fit {self.config.game}")
+        if state["game"] != self.name:
+            raise ConfigError(f"a snapshot of {state['game']} does not fit {self.name}")
         self._emulator.restoreState(ALEState(state["emulator"].tobytes()))
         self._stack = state["stack"].copy()
         self._stack.setflags(write=False)
         self._held_action = state["held_action"]
         self._episode_steps = state["episode_steps"]
         restore_generator(self.np_random, state["generator"])
+
+    def _show_one_screen(self) -> None:
+        self._screens[0] = 0  # stays zero when frame_skip is 1: each picture is then one screen
+        self._emulator.getScreenGrayscale(self._screens[1])
 
     def _push_picture(self) -> None:
         pooled = np.maximum(self._screens[0], self._screens[1])
@@ -145,7 +155,10 @@ def start_emulator(game: str, seed: int) -> ALEInterface:
     emulator.setInt("random_seed", seed)
     emulator.setFloat("repeat_action_probability", 0.0)
     emulator.setInt("max_num_frames_per_episode", 0)
-    emulator.loadROM(roms.get_rom_path(game))
+    path = roms.get_rom_path(game)
+    if path is None:
+        raise ConfigError(f"the installed ale-py lacks the ROM of {game}; install it anew")
+    emulator.loadROM(path)
     return emulator
 
 

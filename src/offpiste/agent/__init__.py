@@ -1,0 +1,1 @@
+"""The learner, the same for every way of exploring."""

@@ -1,0 +1,136 @@
+"""Pictures kept compressed, once each, in the bytes that a checkpoint writes.
+
+Pictures are numbered from 0 in the order they come and kept in chunks of a fixed number of slots. A full chunk never
+changes again. The first chunk is packed by zstd alone (about 10 times smaller); its pictures train a dictionary, and
+every later chunk names the dictionary it was packed with (18 to 37 times smaller). A new dictionary is trained on the
+latest chunk from time to time, so that scenes found later in a run pack as well as its first ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+LEVEL = 3
+DICTIONARY_BYTES = 65_536
+DICTIONARY_CHUNKS = 64
+"""Chunks between two dictionaries."""
+
+
+@dataclass
+class Chunk:
+    """Packed pictures one after the other; picture k lies between bounds k and k + 1."""
+
+    dictionary: int
+    data: bytes | memoryview
+    bounds: NDArray[np.uint32]
+
+    def packed(self, slot: int) -> bytes | memoryview:
+        """Return the packed bytes of one picture."""
+        return self.data[self.bounds[slot] : self.bounds[slot + 1]]
+
+
+class FrameLog:
+    """The latest pictures of a run; older ones are let go a chunk at a time."""
+
+    def __init__(self, window: int, shape: tuple[int, int], chunk_slots: int) -> None:
+        """Keep at least the latest `window` pictures."""
+        self.count = 0
+        self.chunk_slots = chunk_slots
+        self.chunks: dict[int, Chunk] = {}
+        self.dictionaries: dict[int, bytes] = {}
+        self._window = window
+        self._shape = shape
+        self._frame_bytes = shape[0] * shape[1]
+        self._open: list[bytes] = []
+        self._open_dictionary = 0
+        self._packer = _packer(None)
+        self._unpackers = {0: zstandard.ZstdDecompressor()}
+
+    def append(self, frame: NDArray[np.uint8]) -> None:
+        """Pack one picture and keep it."""
+        self._open.append(self._packer.compress(np.ascontiguousarray(frame).data))
+        self.count += 1
+        if len(self._open) == self.chunk_slots:
+            self._seal()
+
+    def read(self, numbers: Sequence[int], out: NDArray[np.uint8]) -> None:
+        """Unpack the pictures of these numbers into `out`, [len(numbers), height, width]."""
+        packed: dict[int, tuple[list[int], list[bytes | memoryview]]] = {}
+        sealed = self.count - len(self._open)
+        for place, number in enumerate(numbers):
+            if number >= sealed:
+                dictionary, data = self._open_dictionary, self._open[number - sealed]
+            else:
+                chunk = self.chunks[number // self.chunk_slots]
+                dictionary, data = chunk.dictionary, chunk.packed(number % self.chunk_slots)
+            places, datas = packed.setdefault(dictionary, ([], []))
+            places.append(place)
+            datas.append(data)
+        flat = out.reshape(len(numbers), self._frame_bytes)
+        for dictionary, (places, datas) in packed.items():
+            sizes = np.full(len(datas), self._frame_bytes, np.uint64).tobytes()
+            # One call for all pictures of a dictionary, which lets other threads run meanwhile.
+            unpacked = self._unpackers[dictionary].multi_decompress_to_buffer(datas, decompressed_sizes=sizes)
+            for place, frame in zip(places, unpacked, strict=True):
+                flat[place] = np.frombuffer(frame, np.uint8)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is not in full chunks or dictionaries."""
+        bounds = np.cumsum([0, *map(len, self._open)], dtype=np.uint32)
+        data = np.frombuffer(b"".join(self._open), np.uint8)
+        return {"count": self.count, "dictionary": self._open_dictionary, "data": data, "bounds": bounds}
+
+    def load_state(self, state: dict[str, Any], chunks: Mapping[int, Chunk], dictionaries: Mapping[int, bytes]) -> None:
+        """Take up where `state` was asked for."""
+        self.count = state["count"]
+        self.chunks = dict(chunks)
+        self.dictionaries = dict(dictionaries)
+        chunk = Chunk(state["dictionary"], state["data"].tobytes(), state["bounds"])
+        self._open = [bytes(chunk.packed(slot)) for slot in range(chunk.bounds.size - 1)]
+        self._open_dictionary = chunk.dictionary
+        self._packer = _packer(self.dictionaries.get(chunk.dictionary))
+        self._unpackers = {0: zstandard.ZstdDecompressor()}
+        for number, dictionary in self.dictionaries.items():
+            self._add_unpacker(number, dictionary)
+
+    def _seal(self) -> None:
+        number = self.count // self.chunk_slots - 1
+        bounds = np.cumsum([0, *map(len, self._open)], dtype=np.uint32)
+        self.chunks[number] = Chunk(self._open_dictionary, b"".join(self._open), bounds)
+        if number % DICTIONARY_CHUNKS == 0:
+            self._train_dictionary(number)
+        self._open = []
+        oldest = max(0, self.count - self._window) // self.chunk_slots
+        for old in [number for number in self.chunks if number < oldest]:
+            del self.chunks[old]
+        used = {chunk.dictionary for chunk in self.chunks.values()} | {0, self._open_dictionary}
+        for unused in self._unpackers.keys() - used:
+            del self._unpackers[unused], self.dictionaries[unused]
+
+    def _train_dictionary(self, number: int) -> None:
+        every_other = range(number * self.chunk_slots, self.count, 2)
+        frames = np.empty((len(every_other), *self._shape), np.uint8)
+        self.read(every_other, frames)
+        try:
+            trained = zstandard.train_dictionary(DICTIONARY_BYTES, [frame.tobytes() for frame in frames])
+        except zstandard.ZstdError:  # too few or too equal samples, as in a tiny replay: go on as before
+            return
+        self._open_dictionary = number + 1
+        self.dictionaries[self._open_dictionary] = trained.as_bytes()
+        self._packer = _packer(trained.as_bytes())
+        self._add_unpacker(self._open_dictionary, trained.as_bytes())
+
+    def _add_unpacker(self, number: int, dictionary: bytes) -> None:
+        self._unpackers[number] = zstandard.ZstdDecompressor(zstandard.ZstdCompressionDict(dictionary))
+
+
+def _packer(dictionary: bytes | None) -> zstandard.ZstdCompressor:
+    data = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+    # The size, checksum and dictionary of a picture are known from elsewhere; leaving them out saves bytes.
+    return zstandard.ZstdCompressor(
+        LEVEL, dict_data=data, write_content_size=False, write_checksum=False, write_dict_id=False
+    )

@@ -1,0 +1,217 @@
+"""Rainbow in Dopamine's reduced form: n-step, prioritised, distributional (C51); no double, duelling or noisy parts.
+
+The mathematics stands in pure functions; the agent holds the networks and the optimiser. One departure: Adam's ε is
+added to the bias-corrected root, as torch and optax do, where TensorFlow 1 added it to the uncorrected one; the two
+differ for the first one or two thousand updates.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from offpiste.agent.networks import ValueNetwork
+from offpiste.agent.replay import Batch
+from offpiste.config import AgentConfig, ExplorationConfig
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one update found."""
+
+    priorities: NDArray[np.float64]
+    """New priorities of the batch."""
+    loss: float
+    """Mean unweighted loss."""
+    greatest_q: float
+    """Mean over the batch of the target network's greatest value, n steps on."""
+    target_mass_low: float
+    """Mean target probability on the lowest atom."""
+    target_mass_high: float
+    """Mean target probability on the highest atom."""
+
+
+class Rainbow:
+    """The learner: which action looks best, and one update on a batch."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        state_shape: tuple[int, int, int],
+        action_count: int,
+        generator: np.random.Generator,
+        device: str = "cpu",
+    ) -> None:
+        self.config = config
+        self._stack = state_shape[0]
+        self._device = torch.device(device)
+        self._support = torch.linspace(-config.value_limit, config.value_limit, config.value_atoms, device=self._device)
+        master = ValueNetwork(config, state_shape, action_count, generator)
+        self._master = master.to(self._device, memory_format=torch.channels_last)
+        # In fp32 the master weights are the ones that compute; in bf16 a rounded copy of them does.
+        self._online = self._master if config.precision == "fp32" else self._copy_of_master()
+        self._target = self._copy_of_master()
+        self._optimizer = torch.optim.Adam(
+            self._master.parameters(), lr=config.learning_rate, eps=config.adam_epsilon, fused=True
+        )
+        self._act_input = np.empty((1, *state_shape), np.uint8)
+
+    @torch.inference_mode()
+    def greedy_action(self, state: NDArray[np.uint8]) -> int:
+        """Return the action of greatest expected value in a state [stack, height, width]."""
+        self._act_input[0] = state
+        logits = self._online(torch.from_numpy(self._act_input).to(self._device))
+        return int(expected_values(logits.float(), self._support)[0].argmax())
+
+    def learn(self, batch: Batch) -> Learned:
+        """Take one gradient step and return the new priorities of the batch."""
+        frames = torch.from_numpy(batch.frames).to(self._device)  # [batch, stack + n, height, width]
+        actions = torch.from_numpy(batch.actions).to(self._device)
+        returns = torch.from_numpy(batch.returns).to(self._device)
+        weights = torch.from_numpy(importance_weights(batch.priorities)).to(self._device)
+        bootstrap = torch.from_numpy(~batch.terminal).to(self._device) * self._discount
+        with torch.no_grad():
+            next_probabilities, greatest_q = best_distribution(
+                self._target(frames[:, -self._stack :]).float(), self._support
+            )
+            target = project(next_probabilities, returns, bootstrap, self._support)  # [batch, atoms]
+        logits = self._online(frames[:, : self._stack]).float()
+        loss = cross_entropy(target, logits, actions)  # [batch]
+        self._descend((weights * loss).mean())
+        with torch.no_grad():
+            means = torch.stack([loss.mean(), greatest_q.mean(), target[:, 0].mean(), target[:, -1].mean()])
+            # One transfer, and so one wait for the device, per update.
+            found = torch.cat([new_priorities(loss), means]).double().cpu().numpy()
+        return Learned(found[:-4], *found[-4:].tolist())
+
+    @torch.no_grad()
+    def update_target(self) -> None:
+        """Copy the online network to the target network."""
+        _copy_parameters(self._online, self._target)
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """Return the online weights in float32, as plain arrays."""
+        return _arrays_of(self._master)
+
+    def state(self) -> dict[str, Any]:
+        """Return weights, target weights and optimiser moments as plain arrays."""
+        state = {f"online/{name}": value for name, value in self.weights().items()}
+        state |= {f"target/{name}": value for name, value in _arrays_of(self._target).items()}
+        for name, parameter in self._master.named_parameters():
+            for key, moment in self._optimizer.state.get(parameter, {}).items():
+                state[f"adam/{name}/{key}"] = _array(moment)
+        return state
+
+    @torch.no_grad()
+    def load_weights(self, weights: Mapping[str, Any]) -> None:
+        """Set the online weights to what `weights` returned."""
+        for name, parameter in self._master.named_parameters():
+            parameter.copy_(_tensor(weights[name]))
+        if self._online is not self._master:
+            _copy_parameters(self._master, self._online)
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take up where `state` was asked for."""
+        prefix = "online/"
+        self.load_weights({key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)})
+        self._optimizer.state.clear()
+        for name, parameter in self._master.named_parameters():
+            moments = ("exp_avg", "exp_avg_sq")
+            if f"adam/{name}/step" in state:
+                values = {key: torch.empty_like(parameter) for key in moments}
+                for key in moments:
+                    values[key].copy_(_tensor(state[f"adam/{name}/{key}"]))
+                step = _tensor(state[f"adam/{name}/step"]).to(self._device)
+                self._optimizer.state[parameter] = {"step": step, **values}
+        for name, parameter in self._target.named_parameters():
+            parameter.copy_(_tensor(state[f"target/{name}"]))
+
+    @property
+    def _discount(self) -> float:
+        return self.config.discount**self.config.return_steps
+
+    def _copy_of_master(self) -> ValueNetwork:
+        return copy.deepcopy(self._master).to(_DTYPES[self.config.precision])
+
+    def _descend(self, objective: Tensor) -> None:
+        for parameter in self._online.parameters():
+            parameter.grad = None
+        objective.backward()  # type: ignore[no-untyped-call]
+        if self._online is not self._master:
+            for master, working in zip(self._master.parameters(), self._online.parameters(), strict=True):
+                assert working.grad is not None  # noqa: S101 (for the type checker)
+                master.grad = working.grad.to(master.dtype)
+        self._optimizer.step()
+        if self._online is not self._master:
+            _copy_parameters(self._master, self._online)
+
+
+def epsilon(config: ExplorationConfig, warmup_steps: int, step: int) -> float:
+    """Return the chance of a random action: 1 during the warm-up, then falling in a straight line."""
+    left = (config.epsilon_decay_steps + warmup_steps - step) / config.epsilon_decay_steps
+    return config.epsilon_final + (1.0 - config.epsilon_final) * min(1.0, max(0.0, left))
+
+
+def expected_values(logits: Tensor, support: Tensor) -> Tensor:
+    """Return Q, [..., actions], of logits [..., actions, atoms]."""
+    return logits.softmax(-1) @ support
+
+
+def best_distribution(logits: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the probabilities [batch, atoms] of the action of greatest Q, and that Q [batch]."""
+    probabilities = logits.softmax(-1)  # [batch, actions, atoms]
+    greatest, action = (probabilities @ support).max(-1)
+    return probabilities[torch.arange(len(action), device=action.device), action], greatest
+
+
+def project(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: Tensor) -> Tensor:
+    """Project the distribution of R + bootstrap·z back onto the support; all [batch, atoms] or [batch]."""
+    low, high = support[0], support[-1]
+    spacing = (high - low) / (support.numel() - 1)
+    moved = (returns[:, None] + bootstrap[:, None] * support).clamp(low, high)  # [batch, atoms]
+    distance = (moved[:, None, :] - support[:, None]).abs() / spacing  # [batch, atoms to, atoms from]
+    return ((1.0 - distance).clamp(0.0, 1.0) * probabilities[:, None, :]).sum(-1)
+
+
+def cross_entropy(target: Tensor, logits: Tensor, actions: Tensor) -> Tensor:
+    """Return the loss of each transition, [batch], for the actions that were taken."""
+    taken = logits[torch.arange(len(actions), device=actions.device), actions]  # [batch, atoms]
+    return -(target * taken.log_softmax(-1)).sum(-1)
+
+
+def new_priorities(loss: Tensor) -> Tensor:
+    """Return the priorities after an update: the root of the unweighted loss."""
+    return (loss + 1e-10).sqrt()
+
+
+def importance_weights(priorities: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the factors that undo half of the preference for high priorities, the largest of them 1."""
+    weights = 1.0 / np.sqrt(priorities + 1e-10)
+    return (weights / weights.max()).astype(np.float32)
+
+
+def _copy_parameters(source: nn.Module, destination: nn.Module) -> None:
+    with torch.no_grad():
+        for old, new in zip(source.parameters(), destination.parameters(), strict=True):
+            new.copy_(old)
+
+
+def _arrays_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
+    return {name: _array(parameter) for name, parameter in network.named_parameters()}
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    # A copy in the usual order, whatever the device, precision and layout; bfloat16 fits into float32 exactly.
+    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
+
+
+def _tensor(array: NDArray[np.float32]) -> Tensor:
+    return torch.from_numpy(array.copy())

@@ -1,0 +1,207 @@
+"""Prioritised replay of n-step transitions, as in Dopamine, with every picture stored once and compressed.
+
+An entry is one agent step: its newest picture, the action, the clipped reward of the game and the raw bonus (mixed only
+when sampled), and whether the episode ended there. Three all-zero entries with priority 0 precede each
+episode, so that its first stacks need no special case. Stacks and n-step returns are built when sampled.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.agent.frames import Chunk, FrameLog
+from offpiste.agent.mixing import mix
+from offpiste.agent.sum_tree import SumTree
+from offpiste.config import AgentConfig, BonusConfig, WorldConfig
+from offpiste.store import arrays
+
+CHUNK_SLOTS = 4_096
+REDRAWS = 1_000
+_COLUMNS = ("actions", "extrinsic", "bonus", "terminal")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Transitions drawn from replay; all arrays have the batch as their first dimension."""
+
+    indices: NDArray[np.int64]
+    priorities: NDArray[np.float64]
+    """Priorities at the time of the draw."""
+    frames: NDArray[np.uint8]
+    """[batch, stack + n, height, width]: the first `stack` are the state, the last `stack` the state n steps on."""
+    actions: NDArray[np.int64]
+    returns: NDArray[np.float32]
+    """Discounted sum of n mixed rewards, or of those up to the end of the episode."""
+    terminal: NDArray[np.bool_]
+    """Whether the episode ended within the n steps; what lies beyond is then not part of `frames`' meaning."""
+
+
+class Replay:
+    """The last `capacity` entries of a run."""
+
+    def __init__(
+        self,
+        agent: AgentConfig,
+        world: WorldConfig,
+        bonus: BonusConfig,
+        frame_shape: tuple[int, int],
+        generator: np.random.Generator,
+    ) -> None:
+        self.added = 0
+        self._capacity = agent.replay_capacity
+        self._stack = world.stack_frames
+        self._steps = agent.return_steps
+        self._bonus_config = bonus
+        self._generator = generator
+        self._discounts = np.float32(agent.discount) ** np.arange(agent.return_steps, dtype=np.float32)
+        self._tree = SumTree(agent.replay_capacity)
+        self._frames = FrameLog(agent.replay_capacity, frame_shape, chunk_slots(agent.replay_capacity))
+        self._blank = np.zeros(frame_shape, np.uint8)
+        self.actions = np.zeros(self._capacity, np.int16)
+        self.extrinsic = np.zeros(self._capacity, np.float32)
+        self.bonus = np.zeros(self._capacity, np.float32)
+        self.terminal = np.zeros(self._capacity, np.bool_)
+        self._batch_frames = np.zeros(0, np.uint8)
+
+    def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, bonus: float, terminal: bool) -> None:
+        """Keep one agent step, with the largest priority recorded so far."""
+        if self.added == 0 or self.terminal[(self.added - 1) % self._capacity]:
+            for _ in range(self._stack - 1):
+                self._append(self._blank, 0, 0.0, 0.0, False, 0.0)
+        self._append(frame, action, extrinsic, bonus, terminal, self._tree.largest_recorded)
+
+    def sample(self, batch_size: int) -> Batch:
+        """Draw transitions by priority; the pictures stay valid until the next call."""
+        indices = self._draw(batch_size)
+        ahead = (indices[:, None] + np.arange(self._steps)) % self._capacity  # [batch, n]
+        terminal = self.terminal[ahead]
+        before_end = np.cumsum(terminal, axis=1) - terminal == 0  # true up to and including the first end
+        rewards = mix(self.extrinsic[ahead], self.bonus[ahead], self._bonus_config)
+        returns = np.where(before_end, rewards, np.float32(0.0)) @ self._discounts
+        return Batch(
+            indices=indices,
+            priorities=self._tree.leaves[indices],
+            frames=self._read_frames(indices),
+            actions=self.actions[indices].astype(np.int64),
+            returns=returns,
+            terminal=terminal.any(axis=1),
+        )
+
+    def update_priorities(self, indices: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
+        """Set the priorities of transitions that were just learned from."""
+        self._tree.set(indices, priorities)
+
+    def valid(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which entries have a whole stack behind them and n steps before them."""
+        cursor = self.added % self._capacity
+        if self.added < self._capacity:
+            inside = (indices >= self._stack - 1) & (indices < self.added - self._steps)
+        else:
+            inside = (indices - (cursor - self._steps)) % self._capacity >= self._steps + self._stack
+        behind = (indices[:, None] - np.arange(1, self._stack)) % self._capacity
+        return inside & ~self.terminal[behind].any(axis=1)
+
+    def lasting(self) -> dict[str, Callable[[], bytes]]:
+        """Return, by name, the parts that never change once they exist, each as a function that packs it."""
+        parts: dict[str, Callable[[], bytes]] = {}
+        for number in self._frames.chunks:
+            parts[f"chunk/{number:08d}"] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
+        for number, dictionary in self._frames.dictionaries.items():
+            parts[f"dictionary/{number:08d}"] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
+        return parts
+
+    def state(self) -> dict[str, Any]:
+        """Return what is not lasting."""
+        state = {f"frames/{key}": value for key, value in self._frames.state().items()}
+        state |= {f"tree/{key}": value for key, value in self._tree.state().items()}
+        sealed = self.added // self._frames.chunk_slots * self._frames.chunk_slots
+        return state | self._columns(range(sealed, self.added))
+
+    def load_state(self, state: Mapping[str, Any], lasting: Mapping[str, bytes]) -> None:
+        """Take up where `state` and `lasting` were asked for."""
+        chunks: dict[int, Chunk] = {}
+        dictionaries: dict[int, bytes] = {}
+        self.added = state["frames/count"]
+        slots = self._frames.chunk_slots
+        for name, data in lasting.items():
+            kind, _, number = name.partition("/")
+            if kind == "dictionary":
+                dictionaries[int(number)] = data
+                continue
+            chunk = arrays.unpack(data)
+            chunks[int(number)] = Chunk(chunk["dictionary"], chunk["data"].data, chunk["bounds"])
+            self._load_columns(chunk, range(int(number) * slots, (int(number) + 1) * slots))
+        self._load_columns(state, range(self.added // slots * slots, self.added))
+        frames = {key.removeprefix("frames/"): value for key, value in state.items() if key.startswith("frames/")}
+        self._frames.load_state(frames, chunks, dictionaries)
+        tree = {key.removeprefix("tree/"): value for key, value in state.items() if key.startswith("tree/")}
+        self._tree.load_state(tree)
+
+    def decoded(self) -> dict[str, Any]:
+        """Return the entries as plain arrays, oldest first and in pieces, for digests and audits."""
+        numbers = np.arange(max(0, self.added - self._capacity), self.added)
+        return {"numbers": numbers, **self._columns(numbers), "priorities": self._tree.leaves[numbers % self._capacity]}
+
+    def frames_of(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the pictures of entries by number, counted from the start of the run."""
+        out = np.empty((len(numbers), *self._blank.shape), np.uint8)
+        self._frames.read(numbers.tolist(), out)
+        return out
+
+    def _append(
+        self, frame: NDArray[np.uint8], action: int, extrinsic: float, bonus: float, terminal: bool, priority: float
+    ) -> None:
+        cursor = self.added % self._capacity
+        self._frames.append(frame)
+        self.actions[cursor] = action
+        self.extrinsic[cursor] = extrinsic
+        self.bonus[cursor] = bonus
+        self.terminal[cursor] = terminal
+        self._tree.set_one(cursor, priority)
+        self.added += 1
+
+    def _draw(self, batch_size: int) -> NDArray[np.int64]:
+        strata = (np.arange(batch_size) + self._generator.random(batch_size)) / batch_size
+        indices = self._tree.find(strata)
+        redraws = 0
+        for place in np.flatnonzero(~self.valid(indices)):
+            while not self.valid(indices[place : place + 1])[0]:
+                if redraws == REDRAWS:
+                    raise RuntimeError(f"no valid transition in {REDRAWS} draws; the replay is too small to sample")
+                indices[place] = self._tree.find(self._generator.random(1))[0]
+                redraws += 1
+        return indices
+
+    def _read_frames(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
+        span = self._stack + self._steps
+        if self._batch_frames.shape[0] != len(indices):
+            self._batch_frames = np.zeros((len(indices), span, *self._blank.shape), np.uint8)
+        # The entry at an index is the latest of all numbers that fell on it.
+        numbers = indices + (self.added - 1 - indices) // self._capacity * self._capacity
+        wanted = numbers[:, None] + np.arange(1 - self._stack, self._steps + 1)  # [batch, span]
+        self._frames.read(wanted.ravel().tolist(), self._batch_frames.reshape(-1, *self._blank.shape))
+        return self._batch_frames
+
+    def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:
+        places = np.asarray(numbers, np.int64) % self._capacity
+        return {name: getattr(self, name)[places] for name in _COLUMNS}
+
+    def _load_columns(self, columns: Mapping[str, Any], numbers: range) -> None:
+        kept = np.arange(max(numbers.start, self.added - self._capacity), numbers.stop)
+        for name in _COLUMNS:
+            getattr(self, name)[kept % self._capacity] = columns[name][kept - numbers.start]
+
+    def _pack_chunk(self, number: int) -> bytes:
+        chunk = self._frames.chunks[number]
+        slots = self._frames.chunk_slots
+        columns = self._columns(range(number * slots, (number + 1) * slots))
+        data = np.frombuffer(chunk.data, np.uint8)
+        return arrays.pack({"dictionary": chunk.dictionary, "data": data, "bounds": chunk.bounds, **columns})
+
+
+def chunk_slots(capacity: int) -> int:
+    """Return the slots of a chunk: 4,096, or fewer where the replay is so small that it would be one chunk."""
+    return min(CHUNK_SLOTS, max(1, capacity // 4))

@@ -1,0 +1,1 @@
+"""The variable of the experiment: intrinsic rewards."""

@@ -1,0 +1,47 @@
+"""What a bonus sees and what it must offer.
+
+A bonus is asked once per training step, in order, and never during evaluation. It returns its reward unscaled and may
+learn while it looks, because a pseudo-count is the change that an update causes.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One agent step; the states are read-only stacks [stack, height, width], newest picture last."""
+
+    state: NDArray[np.uint8]
+    action: int
+    reward: float
+    """The game's reward, unclipped."""
+    next_state: NDArray[np.uint8]
+    terminated: bool
+    truncated: bool
+    episode_step: int
+    """0 for the first step of an episode."""
+    ram: NDArray[np.uint8]
+    """The memory of the console after the step, for bonuses that count true states."""
+
+    @property
+    def frame(self) -> NDArray[np.uint8]:
+        """The newest picture of the state in which the action was taken."""
+        newest: NDArray[np.uint8] = self.state[-1]
+        return newest
+
+
+class Bonus(Protocol):
+    """An intrinsic reward."""
+
+    def observe(self, transition: Transition) -> float:
+        """Return the unscaled bonus of this step."""
+
+    def state(self) -> dict[str, Any]:
+        """Return all that later bonuses depend on, as a flat dictionary of arrays and JSON values."""
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up where `state` was asked for."""

@@ -1,0 +1,78 @@
+"""The command `offpiste`: one module per subcommand, each with its arguments and a `main` that returns the exit code.
+
+torch is imported by the commands that compute, not by those that only read, so that help appears at once.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Annotated, Any
+
+import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+import offpiste
+from offpiste.cli import digest, eval, games, train  # noqa: A004 (named after the command)
+from offpiste.config import parse_count
+from offpiste.errors import OffpisteError
+
+COMMANDS: dict[str, ModuleType] = {"train": train, "eval": eval, "games": games, "digest": digest}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in (["--version"], ["-V"]):
+        print(offpiste.__version__)
+        return 0
+    try:
+        command = tyro.cli(_commands(words), prog="offpiste", args=words or ["--help"], registry=_registry())
+        run: Callable[[Any], int] = COMMANDS[_command_name(command)].main
+        return run(command)
+    except OffpisteError as error:
+        print(f"offpiste: {error}", file=sys.stderr)
+        return 1
+
+
+def _commands(words: Sequence[str]) -> Any:
+    """Return the union of all commands' arguments; `train` takes its defaults from the method and file named."""
+    kinds: list[Any] = []
+    for name, module in COMMANDS.items():
+        about = tyro.conf.subcommand(name)
+        if name == "train" and words[:1] == ["train"]:
+            about = tyro.conf.subcommand(name, default=train.defaults(words))
+        kinds.append(Annotated[module.Arguments, about])
+    union: Any = kinds[0]
+    for kind in kinds[1:]:
+        union = union | kind
+    return union
+
+
+def _command_name(command: Any) -> str:
+    return type(command).__module__.rpartition(".")[2]
+
+
+def _registry() -> ConstructorRegistry:
+    """Let every whole number be written as 200M or 20k."""
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def count(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+        if info.type is not int:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="INT",
+            instance_from_str=lambda words: _parse_count(words[0]),
+            is_instance=lambda value: isinstance(value, int),
+            str_from_instance=lambda value: [str(value)],
+        )
+
+    return registry
+
+
+def _parse_count(text: str) -> int:
+    try:
+        return parse_count(text)
+    except OffpisteError as error:
+        raise ValueError(str(error)) from None

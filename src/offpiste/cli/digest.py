@@ -1,0 +1,24 @@
+"""`offpiste digest`: one hash of a run."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from offpiste.store.storage import Folder
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Print one hash of all that a run's newest checkpoint holds, the same however often the run was interrupted."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """Folder or s3:// URL of the run."""
+
+
+def main(arguments: Arguments) -> int:
+    """Print the hash."""
+    from offpiste.run.folder import digest
+
+    print(digest(Folder(arguments.run)))
+    return 0

@@ -1,0 +1,36 @@
+"""`offpiste eval`: play a trained agent."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from offpiste.store.storage import Folder
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Play episodes with a run's newest weights, without learning, and print their returns."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """Folder or s3:// URL of the run."""
+    episodes: int = 10
+    """How many episodes to play."""
+    seed: int = 0
+    """Of sticky and random actions."""
+    iteration: int | None = None
+    """Use the weights kept after this iteration instead of the newest."""
+
+
+def main(arguments: Arguments) -> int:
+    """Play and print."""
+    from offpiste.run.evaluate import evaluate
+
+    returns = []
+    folder = Folder(arguments.run)
+    for number, played in enumerate(evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration), 1):
+        returns.append(played.game_return)
+        print(f"episode {number}: return {played.game_return:g} in {played.steps:,} steps", flush=True)
+    if returns:
+        print(f"mean return {sum(returns) / len(returns):g} over {len(returns)} episodes")
+    return 0

@@ -1,0 +1,30 @@
+"""`offpiste games`: the games of the paper."""
+
+from dataclasses import dataclass
+
+from offpiste.worlds.games import GAMES
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """List the twelve games of the paper, with the scores of random and human play. Every other ALE game trains too."""
+
+    every: bool = False
+    """List the names of all games that ale-py ships instead."""
+
+
+def main(arguments: Arguments) -> int:
+    """Print the list."""
+    if arguments.every:
+        from offpiste.worlds.atari import known_games
+
+        print("\n".join(known_games()))
+        return 0
+    print(f"{'game':<18} {'suite':<10} {'random':>8} {'human':>9}  rooms and cells found are counted by")
+    for game in GAMES.values():
+        where = game.location
+        told_by = "coarse picture"
+        if where is not None:
+            told_by = ", ".join(part for part in ("level", "room", "x", "y") if getattr(where, part) is not None)
+        print(f"{game.name:<18} {game.suite:<10} {game.random_score:>8,.1f} {game.human_score:>9,.1f}  {told_by}")
+    return 0

@@ -1,0 +1,72 @@
+"""`offpiste train`: train one agent on one game, or go on where it stopped."""
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import tyro
+
+from offpiste import methods
+from offpiste.cli.view import watch
+from offpiste.config import RunConfig, read_toml, to_toml
+
+STOPPED_EARLY = 75
+"""Exit code of a run that was told to stop before its end: the same command continues it."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train one agent on one game. The same command continues a run that was stopped or killed, exactly where it was.
+    Exit code 0: the frames are done; 75: told to stop before that (SIGTERM, Ctrl-C), to be continued; 1: an error.
+    """
+
+    run: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
+    out: str = "runs"
+    """Folder or s3:// URL below which the run gets a folder of its own."""
+    config: str | None = None
+    """TOML file with settings; the command line wins over it. --print-config writes one."""
+    print_config: bool = False
+    """Print all settings as TOML and stop."""
+    accept_version: bool = False
+    """Continue a run that was begun by a version with other results."""
+
+
+def defaults(words: Sequence[str]) -> Arguments:
+    """Return the defaults for reading a command line: those of the method and of the file that it names."""
+    file = _option(words, "--config")
+    base = read_toml(file) if file else RunConfig()
+    name = _option(words, "--method") or base.method
+    method = methods.find(name)
+    base = dataclasses.replace(RunConfig(), method=name, exploration=method.exploration, bonus=method.bonus)
+    return Arguments(run=read_toml(file, base) if file else base, config=file)
+
+
+def main(arguments: Arguments) -> int:
+    """Train and show how it goes."""
+    config = arguments.run
+    methods.find(config.method)
+    if arguments.print_config:
+        print(to_toml(config), end="")
+        return 0
+    from offpiste.run.train import train
+
+    base, mark, query = arguments.out.partition("?")
+    location = f"{base.rstrip('/')}/{config.run_id}{mark}{query}"
+    with watch(config, location) as report:
+        last = train(config, location, report, accept_version=arguments.accept_version)
+    if last.state == "finished":
+        print(f"finished {last.frames:,} frames; results in {location}", file=sys.stderr)
+        return 0
+    print(f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues", file=sys.stderr)
+    return STOPPED_EARLY
+
+
+def _option(words: Sequence[str], name: str) -> str | None:
+    for place, word in enumerate(words):
+        if word == name and place + 1 < len(words):
+            return words[place + 1]
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=")
+    return None

@@ -1,0 +1,93 @@
+"""How a run shows itself: a live view on a terminal, plain lines anywhere else."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from offpiste.config import RunConfig
+
+if TYPE_CHECKING:
+    from offpiste.run.train import Progress
+
+LINE_SECONDS = 30.0
+
+
+@contextmanager
+def watch(config: RunConfig, location: str) -> Iterator[Callable[["Progress"], None]]:
+    """Yield the function that shows progress."""
+    title = f"{config.run_id}, to {config.frames:,} frames, in {location}"
+    if not sys.stderr.isatty():
+        print(title, file=sys.stderr, flush=True)
+        yield _line_printer()
+        return
+    console = Console(stderr=True)
+    with Live(Text(title), console=console, refresh_per_second=4) as live:
+        yield lambda progress: live.update(panel(title, progress))
+
+
+def panel(title: str, progress: "Progress") -> RenderableType:
+    """Return the live view."""
+    share = progress.frames / max(1, progress.target_frames)
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(total=1.0, completed=share, width=40),
+        f"{100 * share:5.1f}%",
+        f"{progress.frames:,} / {progress.target_frames:,} frames",
+        f"{_rate(progress)}",
+        f"ETA {_eta(progress)}",
+    )
+    rows: list[RenderableType] = [Text(title, style="bold"), bar, Text(_figures(progress))]
+    if progress.note:
+        rows.append(Text(progress.note, style="bold red"))
+    return Group(*rows)
+
+
+def line(progress: "Progress") -> str:
+    """Return one line of plain text."""
+    share = 100 * progress.frames / max(1, progress.target_frames)
+    text = f"{progress.frames:,} frames ({share:.1f}%), {_rate(progress)}, ETA {_eta(progress)}, {_figures(progress)}"
+    return f"{text}; {progress.note}" if progress.note else text
+
+
+def _line_printer() -> Callable[["Progress"], None]:
+    shown_at = -LINE_SECONDS
+    shown_note = ""
+
+    def show(progress: "Progress") -> None:
+        nonlocal shown_at, shown_note
+        now = time.monotonic()
+        if now >= shown_at + LINE_SECONDS or progress.note != shown_note:
+            print(line(progress), file=sys.stderr, flush=True)
+            shown_at, shown_note = now, progress.note
+
+    return show
+
+
+def _rate(progress: "Progress") -> str:
+    return f"{progress.steps_per_second:,.0f} steps/s" if progress.steps_per_second else "– steps/s"
+
+
+def _eta(progress: "Progress") -> str:
+    return str(timedelta(seconds=round(progress.seconds_left))) if progress.seconds_left is not None else "–"
+
+
+def _figures(progress: "Progress") -> str:
+    parts = [f"iteration {progress.iteration}", f"episode {progress.episodes:,}", f"ε {progress.epsilon:.3f}"]
+    if progress.last_return is not None:
+        parts.append(f"last return {progress.last_return:,.0f}")
+    if progress.mean_return is not None:
+        parts.append(f"mean {progress.mean_return:,.1f}")
+    if progress.rooms is not None:
+        parts.append(f"rooms {progress.rooms}")
+    if progress.cells is not None:
+        parts.append(f"cells {progress.cells:,}")
+    return ", ".join(parts)

@@ -1,0 +1,105 @@
+"""Which rooms and cells a run has found.
+
+Where the game's memory says where the player is, a cell is that place in steps of 8 pixels, within its room and level.
+Where it does not, a cell is a coarse picture: 7×7 blocks in 4 shades, hashed to 20 bits, so that the count is a lower
+bound which saturates near a million.
+"""
+
+import zlib
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.worlds.games import Location
+
+_MAX_LEVEL = 7
+_ROOMS = 256 * (_MAX_LEVEL + 1)
+_CELLS_PER_ROOM = 32 * 32
+_PICTURES = 2**20
+
+
+class Coverage:
+    """Counts rooms and cells, over the run and within the current episode."""
+
+    def __init__(self, location: Location | None) -> None:
+        self._location = location
+        self._seen_rooms = np.zeros(_ROOMS, np.bool_)
+        self._seen_cells = np.zeros(_PICTURES if location is None else _ROOMS * _CELLS_PER_ROOM, np.bool_)
+        self._tells_rooms = location is not None and location.room is not None
+        self.rooms_found = 0
+        self.cells_found = 0
+        self._rooms: set[int] = set()
+        self._cells: set[int] = set()
+        self._rooms_new = 0
+        self._cells_new = 0
+
+    def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8]) -> None:
+        """Note where the player is now."""
+        room, cell = (0, picture_cell(frame)) if self._location is None else place(ram, self._location)
+        self._rooms.add(room)
+        self._cells.add(cell)
+        if not self._seen_rooms[room]:
+            self._seen_rooms[room] = True
+            self.rooms_found += 1
+            self._rooms_new += 1
+        if not self._seen_cells[cell]:
+            self._seen_cells[cell] = True
+            self.cells_found += 1
+            self._cells_new += 1
+
+    def end_episode(self) -> dict[str, int | None]:
+        """Return the columns of the episode that just ended, and begin the next."""
+        rooms = (len(self._rooms), self._rooms_new) if self._tells_rooms else (None, None)
+        columns = {
+            "rooms_visited": rooms[0],
+            "rooms_new": rooms[1],
+            "cells_visited": len(self._cells),
+            "cells_new": self._cells_new,
+        }
+        self._rooms, self._cells = set(), set()
+        self._rooms_new = self._cells_new = 0
+        return columns
+
+    def totals(self) -> dict[str, int | None]:
+        """Return the columns of an iteration."""
+        rooms = self.rooms_found if self._tells_rooms else None
+        return {"rooms_total": rooms, "cells_total": self.cells_found}
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load_state` needs."""
+        return {
+            "seen_rooms": np.packbits(self._seen_rooms),
+            "seen_cells": np.packbits(self._seen_cells),
+            "rooms": sorted(self._rooms),
+            "cells": sorted(self._cells),
+            "rooms_new": self._rooms_new,
+            "cells_new": self._cells_new,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up where `state` was asked for."""
+        self._seen_rooms = np.unpackbits(state["seen_rooms"]).astype(np.bool_)
+        self._seen_cells = np.unpackbits(state["seen_cells"]).astype(np.bool_)
+        self.rooms_found = int(self._seen_rooms.sum())
+        self.cells_found = int(self._seen_cells.sum())
+        self._rooms = set(state["rooms"])
+        self._cells = set(state["cells"])
+        self._rooms_new = state["rooms_new"]
+        self._cells_new = state["cells_new"]
+
+
+def place(ram: NDArray[np.uint8], location: Location) -> tuple[int, int]:
+    """Return the numbers of the room and of the cell that the console's memory tells; unknown parts count as 0."""
+    room, level, x, y = (
+        int(ram[byte]) if byte is not None else 0 for byte in (location.room, location.level, location.x, location.y)
+    )
+    room += 256 * min(level, _MAX_LEVEL)
+    return room, (room * 32 + x // 8) * 32 + y // 8
+
+
+def picture_cell(frame: NDArray[np.uint8]) -> int:
+    """Return the number of a coarse picture."""
+    coarse = cv2.resize(frame, (7, 7), interpolation=cv2.INTER_AREA) // 64
+    return zlib.crc32(coarse.tobytes()) % _PICTURES

@@ -1,0 +1,57 @@
+"""Play a trained agent without learning, as the evaluation phase does."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from offpiste.agent.rainbow import Rainbow
+from offpiste.config import RunConfig
+from offpiste.errors import StoreError
+from offpiste.run.folder import read_config
+from offpiste.seeding import stream
+from offpiste.store import arrays
+from offpiste.store.checkpoints import newest_object
+from offpiste.store.storage import Folder
+from offpiste.worlds.atari import FRAME_SHAPE, AtariGame
+
+
+@dataclass(frozen=True)
+class Played:
+    """One episode."""
+
+    game_return: float
+    steps: int
+
+
+def evaluate(folder: Folder, episodes: int, seed: int, iteration: int | None = None) -> Iterator[Played]:
+    """Play episodes with the newest weights of a run, or with those kept after an iteration."""
+    config = read_config(folder)
+    game = AtariGame(config.game, config.world, stream(seed, "evaluation game"))
+    agent = _load_agent(folder, config, game.action_count, iteration)
+    generator = stream(seed, "evaluation actions")
+    for _ in range(episodes):
+        state, _ = game.reset()
+        total, steps, over = 0.0, 0, False
+        while not over:
+            if generator.random() <= config.exploration.epsilon_evaluation:
+                action = int(generator.integers(game.action_count))
+            else:
+                action = agent.greedy_action(state)
+            state, reward, terminated, truncated, _ = game.step(action)
+            total, steps, over = total + reward, steps + 1, terminated or truncated
+        yield Played(total, steps)
+
+
+def _load_agent(folder: Folder, config: RunConfig, action_count: int, iteration: int | None) -> Rainbow:
+    shape = (config.world.stack_frames, *FRAME_SHAPE)
+    agent = Rainbow(config.agent, shape, action_count, stream(config.seed, "weights"), config.machine.device)
+    if iteration is None:
+        agent.load_state(arrays.unpack(newest_object(folder, "agent")))
+        return agent
+    try:
+        agent.load_weights(arrays.unpack(newest_object(folder, f"kept/{iteration:06d}-weights")))
+    except KeyError:
+        raise StoreError(
+            f"{folder.location} keeps no weights of iteration {iteration}; "
+            "they are kept after iterations 1, 10, 50, 100, 150 and 200"
+        ) from None
+    return agent

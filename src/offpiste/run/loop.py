@@ -1,0 +1,335 @@
+"""Game → bonus → replay → learn, one agent step at a time, in the order of Dopamine's runner.
+
+The loop knows nothing of files. Between two steps its state is complete: `state` and `load_state` carry everything that
+the future depends on.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from offpiste.agent.mixing import clip_extrinsic
+from offpiste.agent.rainbow import Learned, Rainbow, epsilon
+from offpiste.agent.replay import Replay
+from offpiste.bonuses.base import Bonus, Transition
+from offpiste.config import RunConfig
+from offpiste.errors import NonFiniteLoss
+from offpiste.run.coverage import Coverage
+from offpiste.seeding import generator_state, restore_generator, stream
+from offpiste.store.records import EpisodeRow, IterationRow
+from offpiste.worlds.atari import FRAME_SHAPE, AtariGame
+from offpiste.worlds.games import location
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one agent step brought, beside itself."""
+
+    episode: EpisodeRow | None = None
+    iteration: IterationRow | None = None
+
+
+@dataclass
+class EpisodeTally:
+    """The episode under way."""
+
+    steps: int = 0
+    game_return: float = 0.0
+    clipped_return: float = 0.0
+    first_reward_step: int | None = None
+    bonus_sum: float = 0.0
+    bonus_max: float | None = None
+    clipped_sums: int = 0
+
+
+@dataclass
+class IterationTally:
+    """The iteration under way."""
+
+    steps: int = 0
+    returns: list[float] = field(default_factory=list)
+    updates: int = 0
+    loss_sum: float = 0.0
+    greatest_q_sum: float = 0.0
+    mass_low_sum: float = 0.0
+    mass_high_sum: float = 0.0
+    clipped_sums: int = 0
+
+
+class Loop:
+    """One run from its configuration; iterate over `steps()` for as long as wanted."""
+
+    def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
+        self.config = config
+        self.bonus = bonus
+        self.training_steps = 0
+        self.iteration = 1
+        self.episodes = {"train": 0, "evaluation": 0}
+        self.phase = "train"
+        self._playing = False
+        self._actions = stream(config.seed, "actions")
+        self._replay_draws = stream(config.seed, "replay")
+        self._evaluation_actions = stream(config.seed, "evaluation actions")
+        self.game = AtariGame(config.game, config.world, stream(config.seed, "game"))
+        # A game and streams of its own: whether a run is evaluated does not change how it trains.
+        self._evaluation_game = (
+            AtariGame(config.game, config.world, stream(config.seed, "evaluation game"))
+            if config.schedule.evaluation_steps
+            else None
+        )
+        stack = config.world.stack_frames
+        self.agent = Rainbow(
+            config.agent,
+            (stack, *FRAME_SHAPE),
+            self.game.action_count,
+            stream(config.seed, "weights"),
+            config.machine.device,
+        )
+        self.replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, self._replay_draws)
+        self.coverage = Coverage(location(config.game))
+        self.episode = EpisodeTally()
+        self._tallies = {"train": IterationTally(), "evaluation": IterationTally()}
+        self._bonuses: list[float] = []
+
+    @property
+    def counted_steps(self) -> int:
+        """Agent steps of training, without those by which iterations overshoot to finish an episode.
+
+        Two hundred iterations count as 50 million steps, whenever their last episodes ended.
+        """
+        size = self.config.schedule.iteration_steps
+        return (self.iteration - 1) * size + min(self._tallies["train"].steps, size - 1)
+
+    @property
+    def epsilon(self) -> float:
+        """The chance of a random action now."""
+        return epsilon(self.config.exploration, self.config.agent.min_history_steps, self.training_steps)
+
+    def steps(self) -> Iterator[Step]:
+        """Take one agent step after the other, without end."""
+        while True:
+            yield self._train_step() if self.phase == "train" else self._evaluation_step()
+
+    def partial_iteration(self) -> IterationRow | None:
+        """Return the row of an iteration that is not over, or None between iterations."""
+        return self._iteration_row(complete=False) if self._tallies[self.phase].steps else None
+
+    def _train_step(self) -> Step:
+        if not self._playing:
+            self.game.reset()
+            self._playing = True
+        self._learn_if_due()
+        state = self.game.observation
+        action = self._choose(state, self.epsilon, self._actions)
+        next_state, reward, terminated, truncated, _ = self.game.step(action)
+        ram = self.game.ram
+        extrinsic = clip_extrinsic(reward)
+        bonus = 0.0
+        if self.bonus is not None:
+            bonus = self.bonus.observe(
+                Transition(state, action, reward, next_state, terminated, truncated, self.episode.steps, ram)
+            )
+            self._count_bonus(extrinsic, bonus)
+        self.replay.add(state[-1], action, extrinsic, bonus, terminated or truncated)
+        self.coverage.visit(ram, next_state[-1])
+        return self._count_step(reward, terminated, truncated)
+
+    def _evaluation_step(self) -> Step:
+        game = self._evaluation_game
+        assert game is not None  # noqa: S101 (the phase exists only with it)
+        if not self._playing:
+            game.reset()
+            self._playing = True
+        chance = self.config.exploration.epsilon_evaluation
+        action = self._choose(game.observation, chance, self._evaluation_actions)
+        _, reward, terminated, truncated, _ = game.step(action)
+        return self._count_step(reward, terminated, truncated)
+
+    def _choose(self, state: Any, chance: float, generator: np.random.Generator) -> int:
+        if generator.random() <= chance:
+            return int(generator.integers(self.game.action_count))
+        return self.agent.greedy_action(state)
+
+    def _learn_if_due(self) -> None:
+        agent = self.config.agent
+        if self.replay.added > agent.min_history_steps:
+            if self.training_steps % agent.update_period_steps == 0:
+                batch = self.replay.sample(agent.batch_size)
+                learned = self.agent.learn(batch)
+                if not math.isfinite(learned.loss):
+                    raise NonFiniteLoss(
+                        f"the loss became {learned.loss} at step {self.training_steps:,}; training cannot go on. "
+                        "Lower agent.learning_rate or the scale of the bonus, or look for values that are not finite"
+                    )
+                self.replay.update_priorities(batch.indices, learned.priorities)
+                self._count_update(learned)
+            if self.training_steps % agent.target_update_steps == 0:
+                self.agent.update_target()
+        self.training_steps += 1
+
+    def _count_update(self, learned: Learned) -> None:
+        tally = self._tallies["train"]
+        tally.updates += 1
+        tally.loss_sum += learned.loss
+        tally.greatest_q_sum += learned.greatest_q
+        tally.mass_low_sum += learned.target_mass_low
+        tally.mass_high_sum += learned.target_mass_high
+
+    def _count_bonus(self, extrinsic: float, bonus: float) -> None:
+        config = self.config.bonus
+        clipped = config.clip_sum and abs(extrinsic + config.scale * bonus) > 1.0
+        self.episode.bonus_sum += bonus
+        greatest = self.episode.bonus_max
+        self.episode.bonus_max = bonus if greatest is None else max(greatest, bonus)
+        self.episode.clipped_sums += clipped
+        self._tallies["train"].clipped_sums += clipped
+        self._bonuses.append(bonus)
+
+    def _count_step(self, reward: float, terminated: bool, truncated: bool) -> Step:
+        episode, tally = self.episode, self._tallies[self.phase]
+        if reward > 0 and episode.first_reward_step is None:
+            episode.first_reward_step = episode.steps
+        episode.steps += 1
+        episode.game_return += reward
+        episode.clipped_return += clip_extrinsic(reward)
+        tally.steps += 1
+        if not (terminated or truncated):
+            return Step()
+        tally.returns.append(episode.game_return)
+        row = self._episode_row("terminated" if terminated else "truncated")
+        self.episode = EpisodeTally()
+        self._playing = False
+        schedule = self.config.schedule
+        wanted = schedule.iteration_steps if self.phase == "train" else schedule.evaluation_steps
+        if tally.steps < wanted:
+            return Step(row)
+        iteration_row = self._iteration_row(complete=True)
+        if self.phase == "train" and schedule.evaluation_steps:
+            self.phase = "evaluation"
+        else:
+            self.phase = "train"
+            self.iteration += 1
+            self._tallies = {"train": IterationTally(), "evaluation": IterationTally()}
+            self._bonuses = []
+        return Step(row, iteration_row)
+
+    def _episode_row(self, ended: str) -> EpisodeRow:
+        self.episodes[self.phase] += 1
+        train = self.phase == "train"
+        none_found = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
+        found = self.coverage.end_episode() if train else none_found
+        episode = self.episode
+        with_bonus = train and self.bonus is not None
+        return EpisodeRow(
+            iteration=self.iteration,
+            phase=self.phase,
+            episode=self.episodes[self.phase],
+            end_step=self.training_steps,
+            steps=episode.steps,
+            game_return=episode.game_return,
+            clipped_return=episode.clipped_return,
+            ended=ended,
+            first_reward_step=episode.first_reward_step,
+            **found,
+            bonus_sum=episode.bonus_sum if with_bonus else None,
+            bonus_max=episode.bonus_max,
+            clipped_share=episode.clipped_sums / episode.steps if with_bonus else None,
+        )
+
+    def _iteration_row(self, *, complete: bool) -> IterationRow:
+        tally = self._tallies[self.phase]
+        train = self.phase == "train"
+        returns = tally.returns
+        bonuses = np.asarray(self._bonuses) if train and self._bonuses else None
+        quantiles = np.quantile(bonuses, (0.05, 0.5, 0.95)).tolist() if bonuses is not None else [None] * 3
+        exploration = self.config.exploration
+        return IterationRow(
+            iteration=self.iteration,
+            phase=self.phase,
+            complete=complete,
+            end_step=self.training_steps,
+            end_frame=self.training_steps * self.config.world.frame_skip,
+            steps=tally.steps,
+            episodes=len(returns),
+            return_mean=float(np.mean(returns)) if returns else None,
+            return_min=min(returns) if returns else None,
+            return_max=max(returns) if returns else None,
+            epsilon=self.epsilon if train else exploration.epsilon_evaluation,
+            updates=tally.updates,
+            loss_mean=_mean(tally.loss_sum, tally.updates),
+            greatest_q_mean=_mean(tally.greatest_q_sum, tally.updates),
+            target_mass_low=_mean(tally.mass_low_sum, tally.updates),
+            target_mass_high=_mean(tally.mass_high_sum, tally.updates),
+            **self.coverage.totals(),
+            bonus_mean=float(bonuses.mean()) if bonuses is not None else None,
+            bonus_q05=quantiles[0],
+            bonus_q50=quantiles[1],
+            bonus_q95=quantiles[2],
+            bonus_max=float(bonuses.max()) if bonuses is not None else None,
+            clipped_share=tally.clipped_sums / tally.steps if bonuses is not None else None,
+        )
+
+    def state(self) -> dict[str, dict[str, Any]]:
+        """Return, by object, all that changes from step to step; `lasting` has the rest."""
+        loop: dict[str, Any] = {
+            "training_steps": self.training_steps,
+            "iteration": self.iteration,
+            "episodes": self.episodes,
+            "phase": self.phase,
+            "playing": self._playing,
+            "episode": dataclasses.asdict(self.episode),
+            "tallies": {phase: dataclasses.asdict(tally) for phase, tally in self._tallies.items()},
+            "bonuses": np.asarray(self._bonuses, np.float64),
+            "generators": {name: generator_state(generator) for name, generator in self._generators().items()},
+            "game": np.frombuffer(self.game.snapshot(), np.uint8),
+        }
+        if self._evaluation_game is not None:
+            loop["evaluation_game"] = np.frombuffer(self._evaluation_game.snapshot(), np.uint8)
+        state = {
+            "loop": loop,
+            "coverage": self.coverage.state(),
+            "agent": self.agent.state(),
+            "replay": self.replay.state(),
+        }
+        return state if self.bonus is None else state | {"bonus": self.bonus.state()}
+
+    def lasting(self) -> dict[str, Callable[[], bytes]]:
+        """Return the parts of the state that never change once they exist, each as a function that packs it."""
+        return self.replay.lasting()
+
+    def load_state(self, state: Mapping[str, dict[str, Any]], lasting: Mapping[str, bytes]) -> None:
+        """Take up where `state` and `lasting` were asked for."""
+        loop = state["loop"]
+        self.training_steps = loop["training_steps"]
+        self.iteration = loop["iteration"]
+        self.episodes = loop["episodes"]
+        self.phase = loop["phase"]
+        self._playing = loop["playing"]
+        self.episode = EpisodeTally(**loop["episode"])
+        self._tallies = {phase: IterationTally(**tally) for phase, tally in loop["tallies"].items()}
+        self._bonuses = loop["bonuses"].tolist()
+        for name, generator in self._generators().items():
+            restore_generator(generator, loop["generators"][name])
+        self.game.restore(loop["game"].tobytes())
+        if self._evaluation_game is not None:
+            self._evaluation_game.restore(loop["evaluation_game"].tobytes())
+        self.coverage.load_state(state["coverage"])
+        self.agent.load_state(state["agent"])
+        self.replay.load_state(state["replay"], lasting)
+        if self.bonus is not None:
+            self.bonus.load_state(state["bonus"])
+
+    def _generators(self) -> dict[str, np.random.Generator]:
+        return {
+            "actions": self._actions,
+            "replay": self._replay_draws,
+            "evaluation_actions": self._evaluation_actions,
+        }
+
+
+def _mean(total: float, count: int) -> float | None:
+    return total / count if count else None

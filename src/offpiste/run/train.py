@@ -1,0 +1,316 @@
+"""The loop with its records and checkpoints: what the command line and the engine call.
+
+A run may be killed at any moment and started again with the same call; it ends as if it had never been killed. A write
+that fails does not stop training: it is tried again later, and becomes an error only at the end.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import torch
+
+import offpiste
+from offpiste.config import RunConfig
+from offpiste.errors import OffpisteError, StoreError, Superseded
+from offpiste.run.curves import Curves
+from offpiste.run.folder import CHANGING, claim, lasting_of
+from offpiste.run.loop import Loop, Step
+from offpiste.seeding import stream
+from offpiste.store import arrays
+from offpiste.store.checkpoints import Checkpoints, attempt_names, begin_attempt
+from offpiste.store.records import AttemptRow, RecordLog, TimingRow, to_parquet
+from offpiste.store.storage import Folder
+
+KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
+"""Iterations after which weights and bonus model are kept for good."""
+PROGRESS_SECONDS = 0.25
+STATUS_SECONDS = 30.0
+FIRST_RETRY_SECONDS = 15.0
+LAST_TRIES = 4
+"""How often the last write of a process is tried before its failure is an error."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    state: str
+    """running, paused, finished or failed."""
+    frames: int
+    target_frames: int
+    iteration: int
+    episodes: int
+    epsilon: float
+    steps_per_second: float | None
+    seconds_left: float | None
+    last_return: float | None
+    mean_return: float | None
+    """Over the last 100 episodes that this process saw."""
+    rooms: int | None
+    cells: int | None
+    note: str
+    """What a person should know, for example that a checkpoint could not be written."""
+
+
+@dataclass
+class _Attempt:
+    """What one process does for a run."""
+
+    config: RunConfig
+    folder: Folder
+    report: Callable[[Progress], None]
+    loop: Loop
+    records: RecordLog
+    checkpoints: Checkpoints
+    about: AttemptRow
+    curves: Curves
+    stop_signal: "_StopSignal"
+    note: str = ""
+    kept: dict[str, bytes | None] = field(default_factory=dict)
+    returns: deque[float] = field(default_factory=lambda: deque(maxlen=100))
+    marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=120))
+    saved_step: int = -1
+    iteration_start: tuple[float, int] = (0.0, 0)
+
+    @property
+    def target_steps(self) -> int:
+        return self.config.frames // self.config.world.frame_skip
+
+    def run(self) -> Progress:
+        interval = 60.0 * self.config.machine.checkpoint_minutes
+        interval *= stream(self.config.seed, f"jitter {self.config.run_id}").uniform(0.9, 1.1)
+        retry = FIRST_RETRY_SECONDS
+        now = time.monotonic()
+        self.iteration_start = (now, self.loop.training_steps)
+        next_save, next_status, next_progress = now + interval, now, now
+        steps = self.loop.steps()
+        while self.loop.counted_steps < self.target_steps and self.stop_signal.number is None:
+            self._note_down(next(steps))
+            now = time.monotonic()
+            if now >= next_save:
+                try:
+                    self.save()
+                    next_save, retry, self.note = time.monotonic() + interval, FIRST_RETRY_SECONDS, ""
+                except StoreError as error:
+                    self.note = f"checkpoint failed, next try in {retry:.0f} s: {error}"
+                    next_save, next_status, next_progress = now + retry, now, now
+                    retry = min(2 * retry, interval)
+            if now >= next_progress:
+                self.marks.append((now, self.loop.training_steps))
+                self.report(self.progress("running"))
+                next_progress = now + PROGRESS_SECONDS
+            if now >= next_status:
+                self.write_status("running")
+                next_status = now + STATUS_SECONDS
+        finished = self.loop.counted_steps >= self.target_steps
+        self._at_last(self.save)
+        if finished:
+            self._at_last(self._write_tables)
+        state = "finished" if finished else "paused"
+        self.write_status(state)
+        return self.progress(state)
+
+    def save(self) -> None:
+        """Write a checkpoint unless this step already has one."""
+        if self.saved_step == self.loop.training_steps:
+            return
+        changing = {key: arrays.pack(value) for key, value in self.loop.state().items()}
+        changing["records"] = arrays.pack(self.records.state())
+        lasting = self.loop.lasting() | self.records.lasting()
+        lasting |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
+        self.checkpoints.save(self.loop.training_steps, changing, lasting)
+        self.kept = dict.fromkeys(self.kept)  # the bytes now lie in the store
+        self.saved_step = self.loop.training_steps
+
+    def progress(self, state: str) -> Progress:
+        rate = self._rate()
+        skip = self.config.world.frame_skip
+        left = self.target_steps - self.loop.counted_steps
+        totals = self.loop.coverage.totals()
+        return Progress(
+            state=state,
+            frames=self.loop.counted_steps * skip,
+            target_frames=self.config.frames,
+            iteration=self.loop.iteration,
+            episodes=self.loop.episodes["train"],
+            epsilon=self.loop.epsilon,
+            steps_per_second=rate,
+            seconds_left=left / rate if rate else None,
+            last_return=self.returns[-1] if self.returns else None,
+            mean_return=sum(self.returns) / len(self.returns) if self.returns else None,
+            rooms=totals["rooms_total"],
+            cells=totals["cells_total"],
+            note=self.note,
+        )
+
+    def write_status(self, state: str) -> None:
+        """Tell whoever watches how far the run is; a failure to do so is not worth stopping for."""
+        status = dataclasses.asdict(self.progress(state)) | {"at": _now(), "attempt": self.about.attempt}
+        try:
+            self.folder.put("status.json", json.dumps(status).encode())
+        except StoreError as error:
+            self.note = self.note or f"status could not be written: {error}"
+
+    def _note_down(self, step: Step) -> None:
+        if step.episode is not None:
+            self.records.add("episodes", step.episode)
+            self.curves.episode(step.episode)
+            if step.episode.phase == "train":
+                self.returns.append(step.episode.game_return)
+        if step.iteration is None:
+            return
+        self.records.add("iterations", step.iteration)
+        self.curves.iteration(step.iteration)
+        if self.loop.phase == "evaluation":
+            return  # the iteration goes on with its evaluation
+        now, steps = time.monotonic(), self.loop.training_steps
+        seconds, done = now - self.iteration_start[0], steps - self.iteration_start[1]
+        self.iteration_start = (now, steps)
+        iteration = step.iteration.iteration
+        self.records.add("timing", TimingRow(iteration, self.about.attempt, _now(), seconds, done, done / seconds))
+        self.records.seal(iteration)
+        if iteration in KEPT_ITERATIONS:
+            self.kept[f"kept/{iteration:06d}-weights"] = arrays.pack(self.loop.agent.weights())
+            if self.loop.bonus is not None:
+                self.kept[f"kept/{iteration:06d}-bonus"] = arrays.pack(self.loop.bonus.state())
+
+    def _write_tables(self) -> None:
+        rows = {table: self.records.rows(table) for table in ("episodes", "iterations", "timing")}
+        partial = self.loop.partial_iteration()
+        if partial is not None:
+            rows["iterations"].append(dataclasses.asdict(partial))
+        attempts = (self.folder.get(f"attempts/{name}.json") for name in attempt_names(self.folder))
+        rows["attempts"] = [json.loads(data) for data in attempts if data is not None]
+        for table, content in rows.items():
+            self.folder.put(f"{table}.parquet", to_parquet(table, content))
+
+    def _at_last(self, write: Callable[[], None]) -> None:
+        for attempt in range(LAST_TRIES):
+            try:
+                return write()
+            except StoreError as error:
+                if attempt == LAST_TRIES - 1:
+                    raise
+                self.note = f"last write failed, trying again: {error}"
+                self.report(self.progress("running"))
+                time.sleep(2.0**attempt)
+        return None
+
+    def _rate(self) -> float | None:
+        (first_time, first), (last_time, last) = (self.marks[0], self.marks[-1]) if self.marks else ((0, 0), (0, 0))
+        return (last - first) / (last_time - first_time) if last_time > first_time else None
+
+
+def train(
+    config: RunConfig,
+    location: str,
+    report: Callable[[Progress], None] = lambda _: None,
+    *,
+    accept_version: bool = False,
+) -> Progress:
+    """Train, or continue, the run in this folder until its frames are done or the process is told to stop."""
+    torch.set_num_threads(config.machine.threads)
+    torch.backends.cudnn.deterministic = True
+    folder = Folder(location)
+    claim(folder, config, accept_version=accept_version)
+    with _stop_on_signals() as stop_signal:
+        about = _about_this_process(config)
+        name = begin_attempt(folder, dataclasses.asdict(about))
+        checkpoints = Checkpoints(folder, name)
+        loop, records = Loop(config), RecordLog()
+        restored = checkpoints.restore()
+        kept: dict[str, bytes | None] = {}
+        note = ""
+        if restored is not None:
+            objects = restored.objects
+            state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}
+            loop.load_state(state, lasting_of(objects, "chunk", "dictionary"))
+            records.load_state(arrays.unpack(objects["records"]), lasting_of(objects, "part"))
+            kept = dict.fromkeys(lasting_of(objects, "kept"))
+            if restored.broken:
+                broken = "; ".join(restored.broken)
+                note = f"went back to step {restored.step:,}, for a newer checkpoint is broken: {broken}"
+        about = dataclasses.replace(about, attempt=name, start_step=loop.training_steps, note=note)
+        folder.put(f"attempts/{name}.json", json.dumps(dataclasses.asdict(about)).encode())
+        curves = Curves(folder, loop.training_steps)
+        attempt = _Attempt(
+            config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept
+        )
+        attempt.saved_step = loop.training_steps if restored is not None else -1
+        try:
+            return attempt.run()
+        except Superseded:
+            raise
+        except OffpisteError as error:
+            attempt.note = str(error)
+            attempt.write_status("failed")
+            raise
+        finally:
+            curves.close()
+
+
+class _StopSignal:
+    """Which signal asked the process to stop, if one did."""
+
+    number: int | None = None
+
+    def __call__(self, number: int, _frame: object) -> None:
+        self.number = number
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[_StopSignal]:
+    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first; a second one ends at once."""
+    stop = _StopSignal()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _about_this_process(config: RunConfig) -> AttemptRow:
+    libraries = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
+    versions = {"python": platform.python_version(), "offpiste": offpiste.__version__}
+    versions |= {name: version(name) for name in libraries}
+    device = torch.device(config.machine.device)
+    gpu = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    return AttemptRow(
+        attempt="",
+        started_at=_now(),
+        start_step=0,
+        host=socket.gethostname(),
+        hardware=f"{_processor()}{gpu}",
+        threads=config.machine.threads,
+        versions=", ".join(f"{name} {number}" for name, number in versions.items()),
+        note="",
+    )
+
+
+def _processor() -> str:
+    if os.path.exists("/proc/cpuinfo"):  # noqa: PTH110
+        with open("/proc/cpuinfo") as lines:  # noqa: PTH123
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

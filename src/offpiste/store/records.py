@@ -1,0 +1,222 @@
+"""What a run writes down: four tables as dataclasses, whose fields are the columns, and their Parquet form.
+
+`episodes` and `iterations` are reproducible to the bit. What differs from one machine to the next stands apart, in
+`timing` (wall clock and rates) and `attempts` (each process that worked on the run).
+"""
+
+import dataclasses
+import io
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True)
+class EpisodeRow:
+    """One episode, training or evaluation."""
+
+    iteration: int
+    """Counted from 1."""
+    phase: str
+    """train or evaluation."""
+    episode: int
+    """Counted from 1 within its phase, over the whole run."""
+    end_step: int
+    """Agent steps of training when it ended."""
+    steps: int
+    """Agent steps it lasted."""
+    game_return: float
+    """Sum of the game's own rewards, unclipped."""
+    clipped_return: float
+    """Sum of rewards clipped to [-1, 1]."""
+    ended: str
+    """terminated by the game, or truncated at the time limit."""
+    first_reward_step: int | None
+    """Step within the episode of the first reward above 0."""
+    rooms_visited: int | None
+    """Rooms seen in this episode, where the console's memory tells them."""
+    rooms_new: int | None
+    """Of these, rooms never seen before in this run."""
+    cells_visited: int | None
+    """Cells (coarse places, or coarse pictures where places are not known) seen in this episode."""
+    cells_new: int | None
+    """Of these, cells never seen before in this run."""
+    bonus_sum: float | None
+    """Sum of the unscaled bonus."""
+    bonus_max: float | None
+    """Greatest unscaled bonus."""
+    clipped_share: float | None
+    """Share of steps on which the sum of reward and bonus was clipped."""
+
+
+@dataclass(frozen=True)
+class IterationRow:
+    """One iteration of training, or the evaluation after it."""
+
+    iteration: int
+    """Counted from 1."""
+    phase: str
+    """train or evaluation."""
+    complete: bool
+    """False for the last row of a run that was stopped within an iteration."""
+    end_step: int
+    """Agent steps of training at its end."""
+    end_frame: int
+    """The same in emulator frames, at the nominal frames per step."""
+    steps: int
+    """Agent steps within it."""
+    episodes: int
+    """Episodes that ended within it."""
+    return_mean: float | None
+    """Mean unclipped return of these episodes: the curve of the paper."""
+    return_min: float | None
+    """Least return."""
+    return_max: float | None
+    """Greatest return."""
+    epsilon: float | None
+    """Chance of a random action at its end."""
+    updates: int
+    """Gradient steps within it."""
+    loss_mean: float | None
+    """Mean loss, before weights."""
+    greatest_q_mean: float | None
+    """Mean of the target network's greatest value on sampled states."""
+    target_mass_low: float | None
+    """Mean target probability on the lowest atom, -10."""
+    target_mass_high: float | None
+    """Mean target probability on the highest atom, +10."""
+    rooms_total: int | None
+    """Rooms seen so far in the run."""
+    cells_total: int | None
+    """Cells seen so far in the run."""
+    bonus_mean: float | None
+    """Mean unscaled bonus."""
+    bonus_q05: float | None
+    """5% quantile of the unscaled bonus."""
+    bonus_q50: float | None
+    """Median of the unscaled bonus."""
+    bonus_q95: float | None
+    """95% quantile of the unscaled bonus."""
+    bonus_max: float | None
+    """Greatest unscaled bonus."""
+    clipped_share: float | None
+    """Share of steps on which the sum of reward and bonus was clipped."""
+
+
+@dataclass(frozen=True)
+class TimingRow:
+    """How fast an iteration went; not reproducible, so it stands apart."""
+
+    iteration: int
+    """Counted from 1."""
+    attempt: str
+    """The attempt that finished it."""
+    finished_at: str
+    """UTC, ISO 8601."""
+    seconds: float
+    """Wall clock of this attempt within the iteration."""
+    steps: int
+    """Agent steps that this attempt did within the iteration."""
+    steps_per_second: float
+    """Their ratio."""
+
+
+@dataclass(frozen=True)
+class AttemptRow:
+    """One process that worked on the run."""
+
+    attempt: str
+    """Number and random suffix."""
+    started_at: str
+    """UTC, ISO 8601."""
+    start_step: int
+    """Agent step at which it took over: the seam."""
+    host: str
+    """Name of the machine."""
+    hardware: str
+    """Processor and, if used, GPU."""
+    threads: int
+    """Threads for the network."""
+    versions: str
+    """Versions of Python and of the libraries that numbers depend on."""
+    note: str
+    """Anything unusual, for example that an older checkpoint had to be used."""
+
+
+TABLES: dict[str, type[Any]] = {
+    "episodes": EpisodeRow,
+    "iterations": IterationRow,
+    "timing": TimingRow,
+    "attempts": AttemptRow,
+}
+REPRODUCIBLE = ("episodes", "iterations")
+LOGGED = ("episodes", "iterations", "timing")
+"""Tables that a run adds rows to; each attempt is an object of its own instead."""
+
+
+class RecordLog:
+    """The rows of a run so far: sealed parts, which never change, and the open rows since the last of them."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[dict[str, Any]]] = {table: [] for table in LOGGED}
+        self._parts: dict[str, bytes] = {}
+
+    def add(self, table: str, row: Any) -> None:
+        """Write down one row."""
+        self._open[table].append(dataclasses.asdict(row))
+
+    def seal(self, number: int) -> None:
+        """Close the open rows into one numbered part per table."""
+        for table, rows in self._open.items():
+            if rows:
+                self._parts[f"part/{table}/{number:06d}"] = to_parquet(table, rows)
+            self._open[table] = []
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return all rows of a table, in the order written."""
+        parts = (self._parts[key] for key in sorted(self._parts) if key.startswith(f"part/{table}/"))
+        return [row for part in parts for row in from_parquet(part)] + self._open[table]
+
+    def state(self) -> dict[str, Any]:
+        """Return the open rows."""
+        return {"open": self._open}
+
+    def lasting(self) -> dict[str, Callable[[], bytes]]:
+        """Return the sealed parts by name, each as a function that gives its bytes."""
+        return {name: lambda part=part: part for name, part in self._parts.items()}  # type: ignore[misc]
+
+    def load_state(self, state: Mapping[str, Any], lasting: Mapping[str, bytes]) -> None:
+        """Take up where `state` and `lasting` were asked for."""
+        self._open = state["open"]
+        self._parts = dict(lasting)
+
+
+def schema(table: str) -> pa.Schema:
+    """Return the Arrow schema of a table."""
+    hints = typing.get_type_hints(TABLES[table])
+    return pa.schema([_field(field.name, hints[field.name]) for field in dataclasses.fields(TABLES[table])])
+
+
+def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return rows as the bytes of a Parquet file."""
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema(table)), out, compression="zstd")
+    return out.getvalue()
+
+
+def from_parquet(data: bytes) -> list[dict[str, Any]]:
+    """Return the rows of a Parquet file."""
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(data)).to_pylist()
+    return rows
+
+
+def _field(name: str, hint: Any) -> pa.Field:
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+    parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kind = next(part for part in parts if part is not types.NoneType)
+    return pa.field(name, kinds[kind], nullable=types.NoneType in parts)

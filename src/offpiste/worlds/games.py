@@ -1,0 +1,62 @@
+"""The twelve games of the paper as data: suites, yardsticks, and the RAM bytes that say where the player is.
+
+Random and human scores are those of the table that dqn_zoo and the papers around Agent57 use (van Hasselt et
+al., 2016, and later). RAM bytes come from AtariARI (Anand et al., 2019), Pitfall's scene from its own memory;
+each was checked on real play (tests/worlds/test_games.py). Other games train as well, without a location.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Location:
+    """Indices of the RAM bytes (0–127) that locate the player; None where no such byte is known."""
+
+    room: int | None = None
+    x: int | None = None
+    y: int | None = None
+    level: int | None = None
+
+
+@dataclass(frozen=True)
+class Game:
+    """One game: where it belongs, and what its scores are measured against."""
+
+    name: str
+    suite: str
+    random_score: float
+    """Mean return of uniformly random play."""
+    human_score: float
+    """Mean return of a professional tester."""
+    location: Location | None = None
+
+
+GAMES: dict[str, Game] = {
+    game.name: game
+    for game in (
+        Game("montezuma_revenge", "montezuma", 0.0, 4753.3, Location(room=3, x=42, y=43, level=57)),
+        Game("freeway", "hard", 0.0, 29.6, Location(y=14)),
+        Game("gravitar", "hard", 173.0, 3351.4),
+        Game("private_eye", "hard", 24.9, 69571.3, Location(room=92, x=63, y=86)),
+        Game("venture", "hard", 0.0, 1187.5, Location(room=90, x=85, y=26)),
+        Game("solaris", "hard", 1236.3, 12326.7),
+        Game("pitfall", "hard", -229.4, 6463.7, Location(room=1, x=97, y=105)),
+        Game("asterix", "training", 210.0, 8503.3),
+        Game("seaquest", "training", 68.4, 42054.7, Location(x=70, y=97)),
+        Game("beam_rider", "training", 363.9, 16926.5),
+        Game("space_invaders", "training", 148.0, 1668.7, Location(x=28)),
+        Game("hero", "training", 1027.0, 30826.4, Location(room=28, x=27, y=31, level=117)),
+    )
+}
+"""Every game of the paper, by its name."""
+
+SUITES: dict[str, tuple[str, ...]] = {
+    suite: tuple(game.name for game in GAMES.values() if game.suite == suite)
+    for suite in ("montezuma", "hard", "training")
+}
+"""The paper's three sets of games, each in the order of the table above."""
+
+
+def location(game: str) -> Location | None:
+    """Return the bytes that locate the player, or None where they are not known."""
+    return GAMES[game].location if game in GAMES else None

@@ -1,0 +1,372 @@
+import http.server
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offpiste.errors import StoreError
+from offpiste.store.storage import Folder
+from tests.conftest import S3Server, free_port, s3_location
+
+TWENTY_MEGABYTES = np.random.default_rng(0).bytes(20_000_000)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", bytes(range(256)), TWENTY_MEGABYTES], ids=["empty", "one byte", "every byte", "20 MB"]
+)
+def test_what_was_put_is_got(folder: Folder, data: bytes) -> None:
+    folder.put("deep/down/object", data)
+    assert folder.get("deep/down/object") == data
+
+
+def test_the_later_of_two_objects_of_one_name_stays(folder: Folder) -> None:
+    folder.put("object", b"a longer first content")
+    folder.put("object", b"second")
+    assert folder.get("object") == b"second"
+    assert folder.list() == ["object"]
+
+
+@pytest.mark.parametrize("name", ["missing", "missing/too", "object/below an object", "inner"])
+def test_what_is_not_an_object_is_got_as_none(folder: Folder, name: str) -> None:
+    folder.put("object", b"x")
+    folder.put("inner/object", b"x")
+    assert folder.get(name) is None
+
+
+def test_a_list_is_sorted_and_holds_direct_children_only(folder: Folder) -> None:
+    for name in ["b", "a", "c", "inner/d", "inner/deeper/e", "inner-other/f"]:
+        folder.put(name, b"x")
+    assert folder.list() == ["a", "b", "c"]
+    assert folder.list("inner") == folder.list("inner/") == ["d"]
+    assert folder.list("inner/deeper") == ["e"]
+
+
+def test_a_missing_folder_lists_as_empty(folder: Folder) -> None:
+    assert folder.list() == []
+    folder.put("object", b"x")
+    assert folder.list("missing") == []
+
+
+def test_an_object_deleted_twice_is_gone(folder: Folder) -> None:
+    folder.put("inner/object", b"x")
+    folder.put("inner/other", b"y")
+    folder.delete("inner/object")
+    folder.delete("inner/object")
+    assert folder.get("inner/object") is None
+    assert folder.list("inner") == ["other"]
+
+
+def test_deleting_the_last_object_leaves_an_empty_folder(folder: Folder) -> None:
+    folder.put("inner/object", b"x")
+    folder.delete("inner/object")
+    assert folder.list("inner") == []
+    assert folder.list() == []
+
+
+def test_a_folder_below_holds_the_same_objects_and_opens_by_its_own_location(folder: Folder) -> None:
+    folder.below("one").below("two").put("object", b"x")
+    assert folder.get("one/two/object") == b"x"
+    assert Folder(folder.below("one/two").location).list() == ["object"]
+
+
+def test_only_a_folder_on_a_disk_has_a_local_path(tmp_path: Path, s3_server: S3Server) -> None:
+    assert Folder(tmp_path).local_path == tmp_path
+    assert Folder(f"file://{tmp_path}").local_path == tmp_path
+    assert Folder(tmp_path).below("inner").local_path == tmp_path / "inner"
+    assert Folder(s3_location(s3_server.port, "x")).local_path is None
+
+
+def test_a_local_name_may_hold_a_question_mark(tmp_path: Path) -> None:
+    below = Folder(tmp_path / "why?").below("inner")
+    below.put("object", b"x")
+    assert Folder(below.location).list() == ["object"]
+
+
+def test_a_relative_folder_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Folder("runs")
+    monkeypatch.chdir("/")
+    folder.put("object", b"x")
+    assert (tmp_path / "runs" / "object").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("nowhere://x", "nowhere"),
+        ("s3://", "names no bucket"),
+        ("s3://bucket?regoin=x", "did you mean 'region'?"),
+        ("s3://bucket?region=x&allow_bucket_creation=yes", "true or false, not 'yes'"),
+    ],
+)
+def test_a_location_that_makes_no_sense_is_refused(location: str, reason: str) -> None:
+    with pytest.raises(StoreError, match="cannot open") as refused:
+        Folder(location)
+    assert reason in str(refused.value)
+
+
+def test_keys_in_a_url_open_the_folder_and_stay_out_of_messages(s3_server: S3Server) -> None:
+    url = s3_location(s3_server.port, "keys")
+    folder = Folder(url.replace("s3://", "s3://someone:hush%2Fhush@"))
+    folder.put("object", b"x")
+    assert Folder(url).get("object") == b"x"
+    with pytest.raises(StoreError, match="cannot write object to s3://other-bucket") as failed:
+        Folder(folder.location.replace("@bucket", "@other-bucket")).put("object", b"x")
+    assert "hush" not in str(failed.value)
+
+
+# Writes that fail
+
+
+def test_a_file_where_a_folder_should_be_is_an_error_that_names_the_object(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.put("taken", b"older")
+    with pytest.raises(StoreError, match="cannot write taken/object"):
+        folder.put("taken/object", b"x")
+    assert folder.get("taken") == b"older"
+    assert everything_below(tmp_path) == ["taken"]
+
+
+def test_a_folder_where_an_object_should_be_is_an_error_without_litter(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.put("object/inner", b"older")
+    with pytest.raises(StoreError, match="cannot write object"):
+        folder.put("object", b"x")
+    with pytest.raises(StoreError, match="cannot delete object"):
+        folder.delete("object")
+    assert everything_below(tmp_path) == ["object", "object/inner"]
+
+
+def test_a_full_disk_leaves_the_older_object_and_no_litter(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.put("object", b"older")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # stands for a disk with room for that much
+    try:
+        with pytest.raises(StoreError, match="cannot write object"):
+            folder.put("object", b"x" * 1_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert folder.get("object") == b"older"
+    assert everything_below(tmp_path) == ["object"]
+
+
+def test_an_object_is_whole_whenever_its_writer_is_killed(tmp_path: Path) -> None:
+    contents = {letter: letter * 8_000_000 for letter in (b"a", b"b")}
+    folder = Folder(tmp_path)
+    folder.put("object", contents[b"a"])
+    moments = np.random.default_rng(0)
+    unfinished = 0
+    for _ in range(10):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        with writer.stdout:
+            assert writer.stdout.readline() == b"writing\n"
+            time.sleep(moments.uniform(0.0, 0.1))
+            writer.kill()
+            writer.wait()
+        found = folder.get("object")
+        assert found is not None
+        assert found == contents[found[:1]]
+        assert folder.list() == ["object"]
+        unfinished += len(everything_below(tmp_path)) - 1
+        for name in everything_below(tmp_path):
+            if name != "object":
+                (tmp_path / name).unlink()
+    assert unfinished > 0, "no kill fell into a write, so this proved nothing"
+
+
+WRITER = textwrap.dedent(
+    """
+    import itertools, sys
+    from offpiste.store.storage import Folder
+
+    folder = Folder(sys.argv[1])
+    print("writing", flush=True)
+    for letter in itertools.cycle((b"b", b"a")):
+        folder.put("object", letter * 8_000_000)
+    """
+)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_in_the_middle_of_an_upload_publishes_no_part_of_it(
+    new_s3_location: Callable[[], str], signal_number: signal.Signals
+) -> None:
+    class Interrupted:
+        """A file system on which the signal arrives between the opening of a stream and the first byte."""
+
+        def __init__(self, filesystem: Any) -> None:
+            self._filesystem = filesystem
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._filesystem, name)
+
+        def open_output_stream(self, path: str) -> Any:
+            stream = self._filesystem.open_output_stream(path)
+            os.kill(os.getpid(), signal_number)
+            time.sleep(0.2)
+            return stream
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = Folder(new_s3_location())
+    folder.put("object", b"older")
+    folder._fs = Interrupted(folder._fs)
+    before = signal.signal(signal_number, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            folder.put("object", b"newer")
+    finally:
+        signal.signal(signal_number, before)
+    assert folder.get("object") == b"newer"
+
+
+class BrokenS3(http.server.BaseHTTPRequestHandler):
+    """Takes uploads, but answers one kind of request with an error; notes what it was asked."""
+
+    protocol_version = "HTTP/1.1"
+    fails = ""
+    asked: list[str]
+
+    def answer(self) -> None:
+        self._read_body()
+        kind = "create" if "?uploads" in self.path else "complete"
+        if self.command == "PUT":
+            kind = f"part {self.path.partition('partNumber=')[2][:1]}" if "partNumber" in self.path else "put"
+        self.asked.append(kind)
+        body = b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>"
+        if kind == "create":
+            body = b"<CreateMultipartUploadResult><UploadId>u</UploadId></CreateMultipartUploadResult>"
+        if kind == self.fails:
+            body = b"<Error><Code>InvalidRequest</Code><Message>broken on purpose</Message></Error>"
+        self.send_response(400 if kind == self.fails else 200)
+        self.send_header("ETag", '"e"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_POST = answer  # noqa: N815
+
+    def _read_body(self) -> None:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            return
+        while length := int(self.rfile.readline().partition(b";")[0], 16):
+            self.rfile.read(length + 2)
+        while self.rfile.readline().strip():
+            pass
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def broken_s3(s3_environment: None) -> Iterator[tuple[type[BrokenS3], Folder]]:
+    handler = type("Handler", (BrokenS3,), {"asked": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield handler, Folder(s3_location(server.server_port, "runs"))
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("fails", "size"),
+    [(fails, 10) for fails in ("create", "part 1", "complete")]
+    + [(fails, 25_000_000) for fails in ("create", "part 1", "part 2", "part 3", "complete")],
+)
+def test_an_upload_with_a_failed_request_publishes_nothing(
+    broken_s3: tuple[type[BrokenS3], Folder], fails: str, size: int
+) -> None:
+    handler, folder = broken_s3
+    handler.fails = fails
+    with pytest.raises(StoreError, match=r"cannot write object .*broken on purpose"):
+        folder.put("object", b"x" * size)
+    assert fails in handler.asked
+    assert "put" not in handler.asked
+    assert fails == "complete" or "complete" not in handler.asked
+
+
+def test_an_upload_is_one_multipart_upload(s3_server: S3Server) -> None:
+    Folder(s3_location(s3_server.port, "watched")).put("object", b"x")
+    methods = [request.partition(" ")[0] for request in s3_server.requests("/bucket/watched/object")]
+    assert methods == ["POST", "PUT", "POST"]
+
+
+# Servers that are not there
+
+
+def test_a_server_that_has_stopped_is_an_error_that_names_the_object(s3_environment: None, tmp_path: Path) -> None:
+    server = S3Server(tmp_path / "log")
+    server.wait()
+    folder = Folder(s3_location(server.port, "runs"))
+    server.stop()
+    with pytest.raises(StoreError, match="cannot write some/object"):
+        folder.put("some/object", b"x")
+
+
+@pytest.mark.parametrize("action", ["get", "list", "delete"])
+def test_reading_where_nobody_listens_is_an_error(
+    s3_environment: None, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    monkeypatch.setattr("offpiste.store.storage._S3_ATTEMPTS", 1)
+    folder = Folder(s3_location(free_port(), "runs"))
+    with pytest.raises(StoreError, match=r"cannot (read|list|delete) object"):
+        getattr(folder, action)("object")
+
+
+def test_a_bucket_that_does_not_exist_is_an_error_when_written_to(s3_server: S3Server) -> None:
+    folder = Folder(s3_location(s3_server.port, "runs").replace("s3://bucket", "s3://other-bucket"))
+    with pytest.raises(StoreError, match="cannot write object"):
+        folder.put("object", b"x")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["put", "get"])
+def test_a_server_that_never_answers_is_given_up_within_half_a_minute(s3_environment: None, action: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        folder = Folder(s3_location(silent.getsockname()[1], "runs"))
+        begin = time.monotonic()
+        with pytest.raises(StoreError):
+            folder.put("object", b"x") if action == "put" else folder.get("object")
+        assert time.monotonic() - begin < 30
+
+
+def test_a_program_that_uses_s3_ends_cleanly(new_s3_location: Callable[[], str]) -> None:
+    program = """
+        import sys
+        from offpiste.store.storage import Folder
+
+        folder = Folder(sys.argv[1])
+        folder.put("object", b"x" * 12_000_000)
+        assert len(folder.get("object")) == 12_000_000
+        assert folder.list() == ["object"]
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), new_s3_location()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def everything_below(path: Path) -> list[str]:
+    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
