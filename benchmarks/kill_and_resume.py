@@ -18,6 +18,9 @@ import time
 from pathlib import Path
 
 SETTINGS = """
+[world]
+episode_frames = 2000
+
 [agent]
 replay_capacity = 1200
 min_history_steps = 400

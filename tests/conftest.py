@@ -114,3 +114,11 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """Let torch compute on one thread, as runs do by default: with more, tests side by side stall one another."""
+    import torch
+
+    torch.set_num_threads(1)

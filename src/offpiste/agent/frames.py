@@ -6,9 +6,9 @@ every later chunk names the dictionary it was packed with (18 to 37 times smalle
 latest chunk from time to time, so that scenes found later in a run pack as well as its first ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zstandard
@@ -28,9 +28,17 @@ class Chunk:
     data: bytes | memoryview
     bounds: NDArray[np.uint32]
 
-    def packed(self, slot: int) -> bytes | memoryview:
+    def packed(self, slot: int) -> bytes:
         """Return the packed bytes of one picture."""
-        return self.data[self.bounds[slot] : self.bounds[slot + 1]]
+        return bytes(self.data[self.bounds[slot] : self.bounds[slot + 1]])
+
+
+class _Piece(NamedTuple):
+    """Packed pictures that lie together, and where they go when unpacked."""
+
+    data: bytes | memoryview
+    sizes: NDArray[np.int64]
+    places: NDArray[np.int64]
 
 
 class FrameLog:
@@ -57,26 +65,41 @@ class FrameLog:
         if len(self._open) == self.chunk_slots:
             self._seal()
 
-    def read(self, numbers: Sequence[int], out: NDArray[np.uint8]) -> None:
-        """Unpack the pictures of these numbers into `out`, [len(numbers), height, width]."""
-        packed: dict[int, tuple[list[int], list[bytes | memoryview]]] = {}
+    def read(self, starts: NDArray[np.int64], length: int, out: NDArray[np.uint8]) -> None:
+        """Unpack, for each start, the `length` pictures from that number on into `out`, [starts, length, ...]."""
+        flat = out.reshape(len(starts) * length, self._frame_bytes)
+        pieces: dict[int, list[_Piece]] = {}
+        for place, start in enumerate(starts.tolist()):
+            done = 0
+            while done < length:
+                dictionary, piece = self._piece(start + done, length - done, place * length + done)
+                pieces.setdefault(dictionary, []).append(piece)
+                done += len(piece.sizes)
+        for dictionary, found in pieces.items():
+            sizes = np.concatenate([piece.sizes for piece in found]).astype(np.uint64)
+            places = np.concatenate([piece.places for piece in found]).tolist()
+            segments = np.stack([np.cumsum(sizes) - sizes, sizes], axis=1)  # where each picture begins, and its bytes
+            packed = zstandard.BufferWithSegments(b"".join([piece.data for piece in found]), segments.tobytes())
+            unpacked_sizes = np.full(len(places), self._frame_bytes, np.uint64).tobytes()
+            # One call for all pictures of a dictionary, during which other threads run.
+            unpacked = self._unpackers[dictionary].multi_decompress_to_buffer(packed, unpacked_sizes)
+            for position, place in enumerate(places):
+                flat[place] = np.frombuffer(unpacked[position], np.uint8)  # type: ignore[call-overload]
+
+    def _piece(self, number: int, most: int, place: int) -> tuple[int, "_Piece"]:
+        """Return the dictionary and the bytes of up to `most` pictures that lie together from this number on."""
         sealed = self.count - len(self._open)
-        for place, number in enumerate(numbers):
-            if number >= sealed:
-                dictionary, data = self._open_dictionary, self._open[number - sealed]
-            else:
-                chunk = self.chunks[number // self.chunk_slots]
-                dictionary, data = chunk.dictionary, chunk.packed(number % self.chunk_slots)
-            places, datas = packed.setdefault(dictionary, ([], []))
-            places.append(place)
-            datas.append(data)
-        flat = out.reshape(len(numbers), self._frame_bytes)
-        for dictionary, (places, datas) in packed.items():
-            sizes = np.full(len(datas), self._frame_bytes, np.uint64).tobytes()
-            # One call for all pictures of a dictionary, which lets other threads run meanwhile.
-            unpacked = self._unpackers[dictionary].multi_decompress_to_buffer(datas, decompressed_sizes=sizes)
-            for place, frame in zip(places, unpacked, strict=True):
-                flat[place] = np.frombuffer(frame, np.uint8)
+        if number >= sealed:
+            packed = self._open[number - sealed : number - sealed + most]
+            sizes = np.array([len(one) for one in packed])
+            return self._open_dictionary, _Piece(b"".join(packed), sizes, np.arange(place, place + len(packed)))
+        chunk = self.chunks[number // self.chunk_slots]
+        slot = number % self.chunk_slots
+        bounds = chunk.bounds[slot : slot + most + 1]
+        count = len(bounds) - 1
+        return chunk.dictionary, _Piece(
+            chunk.data[bounds[0] : bounds[-1]], np.diff(bounds), np.arange(place, place + count)
+        )
 
     def state(self) -> dict[str, Any]:
         """Return what is not in full chunks or dictionaries."""
@@ -90,7 +113,7 @@ class FrameLog:
         self.chunks = dict(chunks)
         self.dictionaries = dict(dictionaries)
         chunk = Chunk(state["dictionary"], state["data"].tobytes(), state["bounds"])
-        self._open = [bytes(chunk.packed(slot)) for slot in range(chunk.bounds.size - 1)]
+        self._open = [chunk.packed(slot) for slot in range(chunk.bounds.size - 1)]
         self._open_dictionary = chunk.dictionary
         self._packer = _packer(self.dictionaries.get(chunk.dictionary))
         self._unpackers = {0: zstandard.ZstdDecompressor()}
@@ -112,12 +135,11 @@ class FrameLog:
             del self._unpackers[unused], self.dictionaries[unused]
 
     def _train_dictionary(self, number: int) -> None:
-        every_other = range(number * self.chunk_slots, self.count, 2)
-        frames = np.empty((len(every_other), *self._shape), np.uint8)
-        self.read(every_other, frames)
+        frames = np.empty((1, self.chunk_slots, *self._shape), np.uint8)
+        self.read(np.array([number * self.chunk_slots]), self.chunk_slots, frames)
         try:
-            trained = zstandard.train_dictionary(DICTIONARY_BYTES, [frame.tobytes() for frame in frames])
-        except zstandard.ZstdError:  # too few or too equal samples, as in a tiny replay: go on as before
+            trained = zstandard.train_dictionary(DICTIONARY_BYTES, [frame.tobytes() for frame in frames[0, ::2]])
+        except zstandard.ZstdError:  # too few samples, as in a tiny replay: go on as before
             return
         self._open_dictionary = number + 1
         self.dictionaries[self._open_dictionary] = trained.as_bytes()

@@ -33,8 +33,8 @@ class ValueNetwork(nn.Module):
             self.convolutions.append(SameConvolution(channels, width, kernel, stride, (size[0], size[1])))
             channels = width
             size = [math.ceil(length / stride) for length in size]
-        self.hidden = nn.utils.skip_init(nn.Linear, channels * size[0] * size[1], config.hidden_units)
-        self.head = nn.utils.skip_init(nn.Linear, config.hidden_units, math.prod(self._outputs))
+        self.hidden = nn.utils.skip_init(nn.Linear, channels * size[0] * size[1], config.hidden_units)  # type: ignore[no-untyped-call]
+        self.head = nn.utils.skip_init(nn.Linear, config.hidden_units, math.prod(self._outputs))  # type: ignore[no-untyped-call]
         initialise(self, generator)
 
     def forward(self, states: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class SameConvolution(nn.Module):
         pads = [same_padding(length, kernel, stride) for length in size]
         even = all(before == after for before, after in pads)
         padding = tuple(before for before, _ in pads) if even else 0
-        self.convolution = nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, stride, padding)
+        self.convolution = nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, stride, padding)  # type: ignore[no-untyped-call]
         (top, bottom), (left, right) = pads
         self.pad = nn.Identity() if even else nn.ZeroPad2d((left, right, top, bottom))
 

@@ -54,7 +54,7 @@ class Rainbow:
         self._device = torch.device(device)
         self._support = torch.linspace(-config.value_limit, config.value_limit, config.value_atoms, device=self._device)
         master = ValueNetwork(config, state_shape, action_count, generator)
-        self._master = master.to(self._device, memory_format=torch.channels_last)
+        self._master = master.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # In fp32 the master weights are the ones that compute; in bf16 a rounded copy of them does.
         self._online = self._master if config.precision == "fp32" else self._copy_of_master()
         self._target = self._copy_of_master()
@@ -139,7 +139,7 @@ class Rainbow:
         return self.config.discount**self.config.return_steps
 
     def _copy_of_master(self) -> ValueNetwork:
-        return copy.deepcopy(self._master).to(_DTYPES[self.config.precision])
+        return copy.deepcopy(self._master).to(_DTYPES[self.config.precision])  # type: ignore[no-any-return]
 
     def _descend(self, objective: Tensor) -> None:
         for parameter in self._online.parameters():
@@ -195,7 +195,7 @@ def new_priorities(loss: Tensor) -> Tensor:
 def importance_weights(priorities: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return the factors that undo half of the preference for high priorities, the largest of them 1."""
     weights = 1.0 / np.sqrt(priorities + 1e-10)
-    return (weights / weights.max()).astype(np.float32)
+    return (weights / weights.max()).astype(np.float32)  # type: ignore[no-any-return]
 
 
 def _copy_parameters(source: nn.Module, destination: nn.Module) -> None:

@@ -102,10 +102,15 @@ class Replay:
         else:
             inside = (indices - (cursor - self._steps)) % self._capacity >= self._steps + self._stack
         behind = (indices[:, None] - np.arange(1, self._stack)) % self._capacity
-        return inside & ~self.terminal[behind].any(axis=1)
+        valid: NDArray[np.bool_] = inside & ~self.terminal[behind].any(axis=1)
+        return valid
 
     def lasting(self) -> dict[str, Callable[[], bytes]]:
-        """Return, by name, the parts that never change once they exist, each as a function that packs it."""
+        """Return, by name, the parts that are written once, each as a function that packs it.
+
+        A chunk packs to the same bytes for as long as all its entries are kept; later, rows of entries that were let go
+        may differ, which `load_state` never looks at.
+        """
         parts: dict[str, Callable[[], bytes]] = {}
         for number in self._frames.chunks:
             parts[f"chunk/{number:08d}"] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
@@ -141,14 +146,14 @@ class Replay:
         self._tree.load_state(tree)
 
     def decoded(self) -> dict[str, Any]:
-        """Return the entries as plain arrays, oldest first and in pieces, for digests and audits."""
+        """Return the entries without their pictures as plain arrays, oldest first, for digests and audits."""
         numbers = np.arange(max(0, self.added - self._capacity), self.added)
         return {"numbers": numbers, **self._columns(numbers), "priorities": self._tree.leaves[numbers % self._capacity]}
 
     def frames_of(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return the pictures of entries by number, counted from the start of the run."""
         out = np.empty((len(numbers), *self._blank.shape), np.uint8)
-        self._frames.read(numbers.tolist(), out)
+        self._frames.read(numbers, 1, out)
         return out
 
     def _append(
@@ -181,8 +186,7 @@ class Replay:
             self._batch_frames = np.zeros((len(indices), span, *self._blank.shape), np.uint8)
         # The entry at an index is the latest of all numbers that fell on it.
         numbers = indices + (self.added - 1 - indices) // self._capacity * self._capacity
-        wanted = numbers[:, None] + np.arange(1 - self._stack, self._steps + 1)  # [batch, span]
-        self._frames.read(wanted.ravel().tolist(), self._batch_frames.reshape(-1, *self._blank.shape))
+        self._frames.read(numbers + 1 - self._stack, span, self._batch_frames)
         return self._batch_frames
 
     def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:

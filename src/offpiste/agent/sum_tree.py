@@ -46,7 +46,7 @@ class SumTree:
 
     def state(self) -> dict[str, Any]:
         """Return what `load_state` needs."""
-        return {"leaves": self.leaves, "largest_recorded": self.largest_recorded}
+        return {"leaves": self.leaves.copy(), "largest_recorded": self.largest_recorded}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Rebuild the tree from its leaves."""
@@ -59,7 +59,7 @@ class SumTree:
             width //= 2
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _set_one(nodes, first_leaf, index, priority):  # type: ignore[no-untyped-def]
     node = first_leaf + index
     nodes[node] = priority
@@ -68,13 +68,13 @@ def _set_one(nodes, first_leaf, index, priority):  # type: ignore[no-untyped-def
         nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _set(nodes, first_leaf, indices, priorities):  # type: ignore[no-untyped-def]
     for k in range(indices.size):
         _set_one(nodes, first_leaf, indices[k], priorities[k])
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _find(nodes, first_leaf, fractions):  # type: ignore[no-untyped-def]
     found = np.empty(fractions.size, np.int64)
     for k in range(fractions.size):

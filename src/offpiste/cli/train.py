@@ -56,6 +56,7 @@ def main(arguments: Arguments) -> int:
     location = f"{base.rstrip('/')}/{config.run_id}{mark}{query}"
     with watch(config, location) as report:
         last = train(config, location, report, accept_version=arguments.accept_version)
+        report(last)
     if last.state == "finished":
         print(f"finished {last.frames:,} frames; results in {location}", file=sys.stderr)
         return 0

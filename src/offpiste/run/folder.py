@@ -29,7 +29,7 @@ from offpiste.config import (
 from offpiste.errors import RunMismatch, StoreError
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.store.checkpoints import Checkpoints
+from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import REPRODUCIBLE, RecordLog
 from offpiste.store.storage import Folder
 from offpiste.worlds.atari import FRAME_SHAPE
@@ -87,7 +87,7 @@ def digest(folder: Folder) -> str:
     Covered are weights, optimiser, decoded pictures, priorities, generators, the emulator, coverage, the bonus model
     and the rows of the reproducible tables; left out are wall clock, rates and attempts.
     """
-    restored = Checkpoints(folder, "").restore()
+    restored = newest_whole(folder)
     if restored is None:
         raise StoreError(f"{folder.location} holds no checkpoint")
     config = read_config(folder)

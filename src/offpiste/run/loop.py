@@ -67,6 +67,8 @@ class Loop:
         self.config = config
         self.bonus = bonus
         self.training_steps = 0
+        self.all_steps = 0
+        """Agent steps of training and evaluation."""
         self.iteration = 1
         self.episodes = {"train": 0, "evaluation": 0}
         self.phase = "train"
@@ -190,6 +192,7 @@ class Loop:
         self._bonuses.append(bonus)
 
     def _count_step(self, reward: float, terminated: bool, truncated: bool) -> Step:
+        self.all_steps += 1
         episode, tally = self.episode, self._tallies[self.phase]
         if reward > 0 and episode.first_reward_step is None:
             episode.first_reward_step = episode.steps
@@ -277,6 +280,7 @@ class Loop:
         """Return, by object, all that changes from step to step; `lasting` has the rest."""
         loop: dict[str, Any] = {
             "training_steps": self.training_steps,
+            "all_steps": self.all_steps,
             "iteration": self.iteration,
             "episodes": self.episodes,
             "phase": self.phase,
@@ -305,6 +309,7 @@ class Loop:
         """Take up where `state` and `lasting` were asked for."""
         loop = state["loop"]
         self.training_steps = loop["training_steps"]
+        self.all_steps = loop["all_steps"]
         self.iteration = loop["iteration"]
         self.episodes = loop["episodes"]
         self.phase = loop["phase"]

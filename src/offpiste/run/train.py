@@ -22,8 +22,8 @@ from importlib.metadata import version
 import torch
 
 import offpiste
-from offpiste.config import RunConfig
-from offpiste.errors import OffpisteError, StoreError, Superseded
+from offpiste.config import MachineConfig, RunConfig
+from offpiste.errors import ConfigError, OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
 from offpiste.run.folder import CHANGING, claim, lasting_of
 from offpiste.run.loop import Loop, Step
@@ -105,6 +105,7 @@ class _Attempt:
                     next_save, retry, self.note = time.monotonic() + interval, FIRST_RETRY_SECONDS, ""
                 except StoreError as error:
                     self.note = f"checkpoint failed, next try in {retry:.0f} s: {error}"
+                    now = time.monotonic()  # giving up may have taken longer than the wait
                     next_save, next_status, next_progress = now + retry, now, now
                     retry = min(2 * retry, interval)
             if now >= next_progress:
@@ -124,15 +125,15 @@ class _Attempt:
 
     def save(self) -> None:
         """Write a checkpoint unless this step already has one."""
-        if self.saved_step == self.loop.training_steps:
+        if self.saved_step == self.loop.all_steps:
             return
         changing = {key: arrays.pack(value) for key, value in self.loop.state().items()}
         changing["records"] = arrays.pack(self.records.state())
         lasting = self.loop.lasting() | self.records.lasting()
         lasting |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
-        self.checkpoints.save(self.loop.training_steps, changing, lasting)
+        self.checkpoints.save(self.loop.all_steps, changing, lasting)
         self.kept = dict.fromkeys(self.kept)  # the bytes now lie in the store
-        self.saved_step = self.loop.training_steps
+        self.saved_step = self.loop.all_steps
 
     def progress(self, state: str) -> Progress:
         rate = self._rate()
@@ -191,22 +192,24 @@ class _Attempt:
         partial = self.loop.partial_iteration()
         if partial is not None:
             rows["iterations"].append(dataclasses.asdict(partial))
-        attempts = (self.folder.get(f"attempts/{name}.json") for name in attempt_names(self.folder))
-        rows["attempts"] = [json.loads(data) for data in attempts if data is not None]
+        attempts = {name: self.folder.get(f"attempts/{name}.json") for name in attempt_names(self.folder)}
+        rows["attempts"] = [json.loads(data) | {"attempt": name} for name, data in attempts.items() if data]
         for table, content in rows.items():
             self.folder.put(f"{table}.parquet", to_parquet(table, content))
 
     def _at_last(self, write: Callable[[], None]) -> None:
+        note = self.note
         for attempt in range(LAST_TRIES):
             try:
-                return write()
+                write()
+                self.note = note
+                return
             except StoreError as error:
                 if attempt == LAST_TRIES - 1:
                     raise
                 self.note = f"last write failed, trying again: {error}"
                 self.report(self.progress("running"))
                 time.sleep(2.0**attempt)
-        return None
 
     def _rate(self) -> float | None:
         (first_time, first), (last_time, last) = (self.marks[0], self.marks[-1]) if self.marks else ((0, 0), (0, 0))
@@ -221,34 +224,22 @@ def train(
     accept_version: bool = False,
 ) -> Progress:
     """Train, or continue, the run in this folder until its frames are done or the process is told to stop."""
-    torch.set_num_threads(config.machine.threads)
-    torch.backends.cudnn.deterministic = True
+    _prepare(config.machine)
     folder = Folder(location)
+    loop, records = Loop(config), RecordLog()  # before anything is written, for a game may be unknown
     claim(folder, config, accept_version=accept_version)
     with _stop_on_signals() as stop_signal:
         about = _about_this_process(config)
         name = begin_attempt(folder, dataclasses.asdict(about))
         checkpoints = Checkpoints(folder, name)
-        loop, records = Loop(config), RecordLog()
-        restored = checkpoints.restore()
-        kept: dict[str, bytes | None] = {}
-        note = ""
-        if restored is not None:
-            objects = restored.objects
-            state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}
-            loop.load_state(state, lasting_of(objects, "chunk", "dictionary"))
-            records.load_state(arrays.unpack(objects["records"]), lasting_of(objects, "part"))
-            kept = dict.fromkeys(lasting_of(objects, "kept"))
-            if restored.broken:
-                broken = "; ".join(restored.broken)
-                note = f"went back to step {restored.step:,}, for a newer checkpoint is broken: {broken}"
+        kept, note = _restore(checkpoints, loop, records)
         about = dataclasses.replace(about, attempt=name, start_step=loop.training_steps, note=note)
         folder.put(f"attempts/{name}.json", json.dumps(dataclasses.asdict(about)).encode())
         curves = Curves(folder, loop.training_steps)
         attempt = _Attempt(
-            config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept
+            config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept or {}
         )
-        attempt.saved_step = loop.training_steps if restored is not None else -1
+        attempt.saved_step = loop.all_steps if kept is not None else -1
         try:
             return attempt.run()
         except Superseded:
@@ -261,18 +252,48 @@ def train(
             curves.close()
 
 
+def _restore(checkpoints: Checkpoints, loop: Loop, records: RecordLog) -> tuple[dict[str, bytes | None] | None, str]:
+    """Take up the newest checkpoint; return the names of what it keeps, or None if there is none, and a note."""
+    restored = checkpoints.restore()
+    if restored is None:
+        return None, ""
+    objects = restored.objects  # as much as the replay again, so this function ends before training begins
+    state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}
+    loop.load_state(state, lasting_of(objects, "chunk", "dictionary"))
+    records.load_state(arrays.unpack(objects["records"]), lasting_of(objects, "part"))
+    note = ""
+    if restored.broken:
+        broken = "; ".join(restored.broken)
+        note = f"went back to step {loop.training_steps:,}, for a newer checkpoint is broken: {broken}"
+    return dict.fromkeys(lasting_of(objects, "kept")), note
+
+
+def _prepare(machine: MachineConfig) -> None:
+    """Set torch up for exact repetition, and say at once if the device cannot be used."""
+    torch.set_num_threads(machine.threads)
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    try:
+        torch.empty(0, device=machine.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"machine.device {machine.device!r} cannot be used ({reason}); cpu always can") from None
+
+
 class _StopSignal:
     """Which signal asked the process to stop, if one did."""
 
     number: int | None = None
 
     def __call__(self, number: int, _frame: object) -> None:
+        if self.number == number == signal.SIGINT:
+            raise KeyboardInterrupt  # asked twice at the keyboard: do not even write a checkpoint
         self.number = number
 
 
 @contextmanager
 def _stop_on_signals() -> Iterator[_StopSignal]:
-    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first; a second one ends at once."""
+    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first; a second Ctrl-C ends at once."""
     stop = _StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -299,7 +320,7 @@ def _about_this_process(config: RunConfig) -> AttemptRow:
         hardware=f"{_processor()}{gpu}",
         threads=config.machine.threads,
         versions=", ".join(f"{name} {number}" for name, number in versions.items()),
-        note="",
+        note="ended before it had taken over",  # replaced once it has
     )
 
 

@@ -26,8 +26,12 @@ class Restored:
 
     step: int
     objects: dict[str, bytes]
+    named: dict[str, dict[str, Any]]
+    """Name, size and checksum of each object."""
     broken: list[str]
     """What was wrong with newer checkpoints, if they had to be passed over."""
+    newer: list[str]
+    """The manifests of these."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Checkpoints:
         named: dict[str, dict[str, Any]] = {}
         written = 0
         count = 0
+        manifest_name = f"{step:012d}-{self._attempt}.json"
         for key, give in [
             *((key, lambda data=data: data) for key, data in changing.items()),
             *lasting.items(),
@@ -67,45 +72,38 @@ class Checkpoints:
             written += len(data)
             count += 1
         manifest = {"format": FORMAT, "step": step, "attempt": self._attempt, "objects": named}
-        self._folder.put(f"manifests/{step:012d}-{self._attempt}.json", json.dumps(manifest).encode())
+        self._stop_if_superseded()  # writing the objects may have taken minutes
+        self._folder.put(f"manifests/{manifest_name}", _sealed(manifest))
         self._named = named
-        self._delete_old()
+        self._stop_if_superseded()
+        self._delete_old(manifest_name)
         return Saved(written, count)
 
     def restore(self) -> Restored | None:
-        """Return the newest whole checkpoint, or None where the run has none yet."""
-        self._folder.sweep("objects")
-        broken: list[str] = []
-        names = self._folder.list("manifests")
-        for name in reversed(names):
-            try:
-                manifest = read_manifest(self._folder, name)
-                objects = {key: _read_object(self._folder, entry) for key, entry in manifest["objects"].items()}
-            except CheckpointError as error:
-                broken.append(str(error))
-                continue
-            for newer in names[names.index(name) + 1 :]:
+        """Return the newest whole checkpoint, or None where the run has none yet, and tidy up after broken ones."""
+        restored = newest_whole(self._folder)
+        for place in ("", "attempts", "manifests", "objects"):
+            self._folder.sweep(place)
+        if restored is not None:
+            for newer in restored.newer:
                 self._folder.delete(f"manifests/{newer}")  # else it would be tried again at the next start
-            self._named = manifest["objects"]
-            return Restored(manifest["step"], objects, broken)
-        if broken:
-            raise CheckpointError(
-                f"no checkpoint in {self._folder.location} is whole; nothing was changed. "
-                f"Restore the files from a copy, or begin anew in another folder: {'; '.join(broken)}"
-            )
-        return None
+            self._named = restored.named
+        return restored
 
     def _stop_if_superseded(self) -> None:
         newest = max(attempt_names(self._folder), default=self._attempt)
         if newest > self._attempt:
             raise Superseded(f"attempt {newest} has taken over this run; attempt {self._attempt} stops")
 
-    def _delete_old(self) -> None:
+    def _delete_old(self, own: str) -> None:
         manifests = self._folder.list("manifests")
-        for name in manifests[:-_KEPT_MANIFESTS]:
-            self._folder.delete(f"manifests/{name}")
+        # What sorts after our own was finished by an attempt that this one had already taken over from.
+        kept = [name for name in manifests if name <= own][-_KEPT_MANIFESTS:]
+        for name in manifests:
+            if name not in kept:
+                self._folder.delete(f"manifests/{name}")
         needed: set[str] = set()
-        for name in manifests[-_KEPT_MANIFESTS:]:
+        for name in kept:
             try:
                 manifest = read_manifest(self._folder, name)
             except CheckpointError:
@@ -129,15 +127,40 @@ def attempt_names(folder: Folder) -> list[str]:
     return [name.removesuffix(".json") for name in folder.list("attempts")]
 
 
+def newest_whole(folder: Folder) -> Restored | None:
+    """Return the newest whole checkpoint, or None where there is none yet; changes nothing."""
+    broken: list[str] = []
+    names = folder.list("manifests")
+    for place, name in reversed(list(enumerate(names))):
+        try:
+            manifest = read_manifest(folder, name)
+            objects = {key: _read_object(folder, entry) for key, entry in manifest["objects"].items()}
+        except CheckpointError as error:
+            broken.append(str(error))
+            continue
+        return Restored(manifest["step"], objects, manifest["objects"], broken, names[place + 1 :])
+    if broken:
+        raise CheckpointError(
+            f"no checkpoint in {folder.location} is whole; nothing was changed. "
+            f"Restore the files from a copy, or begin anew in another folder: {'; '.join(broken)}"
+        )
+    return None
+
+
 def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
     """Return one manifest."""
     data = folder.get(f"manifests/{name}")
     try:
-        manifest: dict[str, Any] = json.loads(data or b"")
+        manifest = json.loads(data or b"")
     except ValueError:
-        raise CheckpointError(f"manifests/{name} is cut short or damaged") from None
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"manifests/{name} is cut short or damaged")
     if manifest.get("format") != FORMAT:
         raise CheckpointError(f"manifests/{name} has format {manifest.get('format')}; this version reads {FORMAT}")
+    found = manifest.pop("blake2b", None)
+    if found != checksum(json.dumps(manifest).encode()):
+        raise CheckpointError(f"manifests/{name} is damaged: its checksum differs")
     return manifest
 
 
@@ -155,6 +178,11 @@ def newest_object(folder: Folder, key: str) -> bytes:
 def checksum(data: bytes) -> str:
     """Return the checksum that manifests carry."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _sealed(manifest: Mapping[str, Any]) -> bytes:
+    """Return a manifest as bytes that carry their own checksum."""
+    return json.dumps({**manifest, "blake2b": checksum(json.dumps(manifest).encode())}).encode()
 
 
 def _read_object(folder: Folder, entry: Mapping[str, Any]) -> bytes:

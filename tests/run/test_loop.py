@@ -1,0 +1,265 @@
+"""The loop follows Dopamine's order, puts each bonus on its own step, and its state is complete between two steps."""
+
+import dataclasses
+import json
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offpiste.bonuses.base import Transition
+from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
+from offpiste.errors import NonFiniteLoss
+from offpiste.run.loop import Loop, Step
+from offpiste.store import arrays
+from tests.run.small import AGENT, small_run
+
+
+class NumberedBonus:
+    """Returns 1, 2, 3, ... and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[Transition] = []
+        self.count = 0
+
+    def observe(self, transition: Transition) -> float:
+        self.seen.append(transition)
+        self.count += 1
+        return float(self.count)
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.count = state["count"]
+
+
+def take(loop: Loop, count: int) -> list[Step]:
+    return list(islice(loop.steps(), count))
+
+
+def flat_state(loop: Loop) -> dict[str, Any]:
+    return {f"{part}/{key}": value for part, values in loop.state().items() for key, value in values.items()}
+
+
+def assert_same_state(one: Loop, two: Loop) -> None:
+    first, second = flat_state(one), flat_state(two)
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        np.testing.assert_array_equal(value, second[key], err_msg=key)
+
+
+def restored(loop: Loop, bonus: NumberedBonus | None = None) -> Loop:
+    """Return a new loop that went through bytes."""
+    state = {part: arrays.unpack(arrays.pack(values)) for part, values in loop.state().items()}
+    lasting = {name: pack() for name, pack in loop.lasting().items()}
+    again = Loop(loop.config, bonus)
+    again.load_state(state, lasting)
+    return again
+
+
+def test_the_counter_of_training_steps_rises_by_the_steps_of_the_episodes() -> None:
+    loop = Loop(small_run())
+    episodes = [step.episode for step in take(loop, 450) if step.episode]
+    assert len(episodes) >= 2
+    assert [row.end_step for row in episodes] == list(np.cumsum([row.steps for row in episodes]))
+
+
+def test_every_episode_is_preceded_by_three_entries_of_padding() -> None:
+    loop = Loop(small_run(agent=dataclasses.replace(AGENT, replay_capacity=2_000)))
+    ended = sum(step.episode is not None for step in take(loop, 450))
+    episodes_begun = ended + (loop.episode.steps > 0)
+    assert loop.replay.added == 450 + 3 * episodes_begun
+
+
+def test_learning_starts_after_the_history_and_every_fourth_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop(small_run())
+    updates: list[tuple[int, int]] = []
+    copies: list[int] = []
+    learn, copy = loop.agent.learn, loop.agent.update_target
+    monkeypatch.setattr(
+        loop.agent, "learn", lambda batch: updates.append((loop.training_steps, loop.replay.added)) or learn(batch)
+    )
+    monkeypatch.setattr(loop.agent, "update_target", lambda: copies.append(loop.training_steps) or copy())
+    take(loop, 130)
+    # 58 steps and 3 of padding make 61 entries, more than the 60 asked for; the next multiple of 4 is 60.
+    assert [step for step, _ in updates] == list(range(60, 130, 4))
+    assert updates[0][1] == 63
+    assert copies == [80, 120]
+
+
+def test_epsilon_counts_the_step_that_is_being_taken() -> None:
+    loop = Loop(small_run())
+    take(loop, 60)
+    assert loop.epsilon == 1.0
+    take(loop, 50)
+    assert loop.epsilon == pytest.approx(0.01 + 0.99 * 0.5)
+
+
+def test_the_bonus_of_a_step_lies_beside_the_picture_it_was_given_for() -> None:
+    bonus = NumberedBonus()
+    loop = Loop(small_run(bonus=BonusConfig(name="stub")), bonus)
+    take(loop, 250)
+    entries = np.flatnonzero(loop.replay.bonus[: loop.replay.added])
+    np.testing.assert_array_equal(loop.replay.bonus[entries], np.arange(1, len(entries) + 1))
+    pictures = loop.replay.frames_of(entries)
+    for picture, transition in zip(pictures, bonus.seen, strict=True):
+        np.testing.assert_array_equal(picture, transition.frame)
+        np.testing.assert_array_equal(transition.state[1:], transition.next_state[:-1])
+
+
+def test_the_bonus_is_asked_once_per_training_step_and_never_in_evaluation() -> None:
+    bonus = NumberedBonus()
+    schedule = ScheduleConfig(iteration_steps=100, evaluation_steps=20)
+    loop = Loop(small_run(bonus=BonusConfig(name="stub"), schedule=schedule), bonus)
+    evaluation_steps = 0
+    for _ in range(500):
+        phase, before = loop.phase, arrays.pack(bonus.state())
+        take(loop, 1)
+        if phase == "evaluation":
+            evaluation_steps += 1
+            assert arrays.pack(bonus.state()) == before
+    assert evaluation_steps > 0
+    assert bonus.count == loop.training_steps == 500 - evaluation_steps
+
+
+def test_whether_a_run_is_evaluated_does_not_change_how_it_trains() -> None:
+    plain = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100)))
+    evaluated = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=20)))
+    take(plain, 300)
+    while evaluated.training_steps < 300:
+        take(evaluated, 1)
+    for name, weights in plain.agent.weights().items():
+        np.testing.assert_array_equal(weights, evaluated.agent.weights()[name])
+    np.testing.assert_array_equal(plain.replay.actions, evaluated.replay.actions)
+
+
+def test_evaluation_neither_learns_nor_stores() -> None:
+    loop = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=20)))
+    while loop.phase == "train":
+        take(loop, 1)
+    weights, added, steps = loop.agent.state(), loop.replay.added, loop.training_steps
+    while loop.phase == "evaluation":
+        take(loop, 1)
+    assert (loop.replay.added, loop.training_steps) == (added, steps)
+    for name, value in loop.agent.state().items():
+        np.testing.assert_array_equal(value, weights[name])
+
+
+def test_an_iteration_ends_with_the_first_episode_past_its_steps() -> None:
+    loop = Loop(small_run())
+    rows = take(loop, 700)
+    iterations = [step.iteration for step in rows if step.iteration]
+    assert len(iterations) >= 2
+    for row in iterations:
+        episodes = [step.episode for step in rows if step.episode and step.episode.iteration == row.iteration]
+        assert row.steps == sum(episode.steps for episode in episodes) >= 150
+        assert row.steps - episodes[-1].steps < 150
+        assert row.episodes == len(episodes)
+        assert row.return_mean == pytest.approx(np.mean([episode.game_return for episode in episodes]))
+
+
+def test_steps_beyond_an_iterations_length_do_not_count_towards_the_end() -> None:
+    loop = Loop(small_run())
+    while loop.iteration == 1:
+        assert loop.counted_steps == min(loop.training_steps, 149)
+        take(loop, 1)
+    assert loop.training_steps > 150
+    assert loop.counted_steps == 150
+
+
+def test_an_episode_is_cut_at_the_limit_and_stored_as_an_end() -> None:
+    loop = Loop(small_run(world=WorldConfig(episode_frames=80)))
+    rows = take(loop, 40)
+    assert [step.episode.ended for step in rows if step.episode] == ["truncated", "truncated"]
+    assert np.flatnonzero(loop.replay.terminal).tolist() == [22, 45]  # 3 of padding, 20 steps, twice
+
+
+def test_the_logged_return_is_unclipped_and_the_stored_reward_clipped() -> None:
+    loop = Loop(small_run(game="space_invaders", world=WorldConfig(episode_frames=1_200)))
+    row = next(step.episode for step in loop.steps() if step.episode)
+    assert row.game_return > row.clipped_return > 0
+    assert loop.replay.extrinsic.max() == 1.0
+    assert row.first_reward_step is not None
+
+
+@pytest.mark.parametrize("evaluation_steps", [0, 30])
+def test_a_loop_restored_at_any_step_goes_on_as_if_nothing_had_happened(evaluation_steps: int) -> None:
+    schedule = ScheduleConfig(iteration_steps=100, evaluation_steps=evaluation_steps)
+    config = small_run(bonus=BonusConfig(name="stub"), schedule=schedule)
+    original = Loop(config, NumberedBonus())
+    for steps in (1, 57, 120, 260):  # before learning, after it, past the first iteration, past the wrap-around
+        take(original, steps)
+        again = restored(original, NumberedBonus())
+        assert_same_state(original, again)
+        assert take(original, 60) == take(again, 60)
+        assert_same_state(original, again)
+    assert original.replay.added > config.agent.replay_capacity
+
+
+def test_two_loops_of_one_seed_are_alike_and_two_seeds_are_not() -> None:
+    one, two, other = Loop(small_run()), Loop(small_run()), Loop(small_run(seed=1))
+    for loop in (one, two, other):
+        take(loop, 200)
+    assert_same_state(one, two)
+    assert not np.array_equal(one.replay.actions, other.replay.actions)
+
+
+def test_a_step_draws_from_no_global_generator() -> None:
+    import random
+
+    import torch
+
+    loop = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=20)))
+    before = (random.getstate(), json.dumps(np.random.get_state(legacy=False), default=str), torch.get_rng_state())  # noqa: NPY002
+    take(loop, 250)
+    assert random.getstate() == before[0]
+    assert json.dumps(np.random.get_state(legacy=False), default=str) == before[1]  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2])
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_says_so() -> None:
+    loop = Loop(small_run())
+    take(loop, 80)
+    weights = loop.agent.weights()
+    weights["head.bias"][:] = np.nan
+    loop.agent.load_weights(weights)
+    with pytest.raises(NonFiniteLoss, match=r"the loss became nan at step 8\d; .*learning_rate"):
+        take(loop, 8)
+
+
+def test_rows_of_a_run_with_a_bonus_tell_its_sum_quantiles_and_clipping() -> None:
+    config = small_run(bonus=BonusConfig(name="stub", scale=0.01), schedule=ScheduleConfig(iteration_steps=50))
+    loop = Loop(config, NumberedBonus())
+    step = next(step for step in loop.steps() if step.iteration)
+    assert step.iteration is not None
+    assert step.episode is not None
+    steps = step.iteration.steps
+    assert step.episode.bonus_max == steps
+    assert step.iteration.bonus_mean == pytest.approx((steps + 1) / 2)
+    assert step.iteration.bonus_q50 == pytest.approx((steps + 1) / 2)
+    # β·i exceeds 1 from the 101st step on; the few steps with a reward of their own do not matter here.
+    assert step.iteration.clipped_share == pytest.approx(max(0, steps - 100) / steps)
+
+
+def test_a_run_without_a_bonus_leaves_its_columns_empty() -> None:
+    step = next(step for step in Loop(small_run(schedule=ScheduleConfig(iteration_steps=50))).steps() if step.iteration)
+    assert step.iteration is not None
+    assert {name: value for name, value in dataclasses.asdict(step.iteration).items() if name.startswith("bonus")} == {
+        "bonus_mean": None,
+        "bonus_q05": None,
+        "bonus_q50": None,
+        "bonus_q95": None,
+        "bonus_max": None,
+    }
+
+
+def test_the_default_configuration_is_the_papers() -> None:
+    config = RunConfig()
+    assert config.frames == 200_000_000
+    assert config.schedule.iteration_steps * config.world.frame_skip == 1_000_000
+    assert config.agent.min_history_steps * config.world.frame_skip == 80_000
+    assert config.agent.target_update_steps * config.world.frame_skip == 32_000
+    assert config.exploration.epsilon_decay_steps * config.world.frame_skip == 1_000_000
+    assert config.world.episode_frames == 27_000 * config.world.frame_skip
