@@ -17,6 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from offpiste.run.folder import digest
+from offpiste.store.storage import Folder
+
 SETTINGS = """
 [world]
 episode_frames = 2000
@@ -39,31 +42,35 @@ epsilon_decay_steps = 1000
 checkpoint_minutes = 0.03
 """
 
+SHORT_FRAMES = 8_000
+
 
 def main() -> int:
     """Run all cases and return 0 if every digest is as it should be."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 kills and a quarter of the frames")
+    parser.add_argument("--quick", action="store_true", help="3 kills, and a quarter of the frames for them")
     parser.add_argument("--method", default="epsilon_greedy")
     parser.add_argument("--game", default="montezuma_revenge")
     parser.add_argument("--chance", type=int, default=0, help="seed of the moments at which to kill")
     options = parser.parse_args()
-    kills, frames = (3, 8_000) if options.quick else (20, 32_000)
+    kills, frames = (3, SHORT_FRAMES) if options.quick else (20, 4 * SHORT_FRAMES)
     chance = random.Random(options.chance)  # noqa: S311
     with tempfile.TemporaryDirectory() as folder:
         case = Case(Path(folder), options.game, options.method)
-        undisturbed = case.finish("undisturbed", frames)
-        half = case.finish("undisturbed to half", frames // 2)
+        left_alone = case.finish("left alone", SHORT_FRAMES)
+        left_alone_longer = left_alone if frames == SHORT_FRAMES else case.finish("left alone longer", frames)
         killed, happened = case.kill_often("killed", frames, kills, chance)
         truncated, noted = case.truncate("truncated", frames, chance)
-        case.finish("continued", frames // 4)
+        case.finish("stopped", SHORT_FRAMES // 2)
         verdicts = {
-            f"SIGKILL at {happened} random moments": killed == undisturbed,
-            "an object truncated, the older checkpoint used, and said so": truncated == undisturbed and noted,
-            f"stopped at {frames // 4:,} frames, continued to {frames // 2:,}": case.finish("continued", frames // 2)
-            == half,
-            "the same seed once more": case.finish("again", frames // 2) == half,
-            "another seed differs": case.finish("other seed", frames // 2, seed=1) != half,
+            f"SIGKILL at {happened} random moments": killed == left_alone_longer,
+            f"stopped at {SHORT_FRAMES // 2:,} frames, continued to {SHORT_FRAMES:,}": case.finish(
+                "stopped", SHORT_FRAMES
+            )
+            == left_alone,
+            "an object truncated, the older checkpoint used, and said so": truncated == left_alone_longer and noted,
+            "the same seed once more": case.finish("again", SHORT_FRAMES) == left_alone,
+            "another seed differs": case.finish("other seed", SHORT_FRAMES, seed=1) != left_alone,
         }
         for what, holds in verdicts.items():
             print(f"{'ok  ' if holds else 'FAIL'} {what}")
@@ -96,8 +103,7 @@ class Case:
         """Train to the end and return the digest."""
         if self.start(name, frames, seed).wait() != 0:
             raise SystemExit(f"training of {name!r} failed")
-        command = [sys.executable, "-m", "offpiste", "digest", str(self.run_folder(name, seed))]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return digest(Folder(self.run_folder(name, seed)))
 
     def kill_often(self, name: str, frames: int, kills: int, chance: random.Random) -> tuple[str, int]:
         """Kill training so many times, mostly once it has got further, and return digest and kills that hit."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste.agent.rainbow import Learned
+from offpiste.agent.replay import Batch
 from offpiste.bonuses.base import Transition
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.errors import NonFiniteLoss
@@ -78,10 +80,17 @@ def test_learning_starts_after_the_history_and_every_fourth_step(monkeypatch: py
     updates: list[tuple[int, int]] = []
     copies: list[int] = []
     learn, copy = loop.agent.learn, loop.agent.update_target
-    monkeypatch.setattr(
-        loop.agent, "learn", lambda batch: updates.append((loop.training_steps, loop.replay.added)) or learn(batch)
-    )
-    monkeypatch.setattr(loop.agent, "update_target", lambda: copies.append(loop.training_steps) or copy())
+
+    def noted_learn(batch: Batch) -> Learned:
+        updates.append((loop.training_steps, loop.replay.added))
+        return learn(batch)
+
+    def noted_copy() -> None:
+        copies.append(loop.training_steps)
+        copy()
+
+    monkeypatch.setattr(loop.agent, "learn", noted_learn)
+    monkeypatch.setattr(loop.agent, "update_target", noted_copy)
     take(loop, 130)
     # 58 steps and 3 of padding make 61 entries, more than the 60 asked for; the next multiple of 4 is 60.
     assert [step for step, _ in updates] == list(range(60, 130, 4))

@@ -26,12 +26,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(offpiste.__version__)
         return 0
     try:
-        command = tyro.cli(_commands(words), prog="offpiste", args=words or ["--help"], registry=_registry())
+        command = tyro.cli(
+            _commands(words),
+            prog="offpiste",
+            description=f"{offpiste.__doc__} --version prints the version.",
+            args=words or ["--help"],
+            registry=_registry(),
+        )
         run: Callable[[Any], int] = COMMANDS[_command_name(command)].main
         return run(command)
     except OffpisteError as error:
         print(f"offpiste: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("offpiste: interrupted", file=sys.stderr)
+        return 130
 
 
 def _commands(words: Sequence[str]) -> Any:

@@ -12,7 +12,7 @@ from offpiste.store.storage import Folder
 class Arguments:
     """Print one hash of all that a run's newest checkpoint holds, the same however often the run was interrupted."""
 
-    run: Annotated[str, tyro.conf.Positional]
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder or s3:// URL of the run."""
 
 

@@ -12,13 +12,13 @@ from offpiste.store.storage import Folder
 class Arguments:
     """Play episodes with a run's newest weights, without learning, and print their returns."""
 
-    run: Annotated[str, tyro.conf.Positional]
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder or s3:// URL of the run."""
     episodes: int = 10
     """How many episodes to play."""
     seed: int = 0
     """Of sticky and random actions."""
-    iteration: int | None = None
+    iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Use the weights kept after this iteration instead of the newest."""
 
 

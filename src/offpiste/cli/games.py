@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import tyro
+
 from offpiste.worlds.games import GAMES
 
 
@@ -9,7 +11,7 @@ from offpiste.worlds.games import GAMES
 class Arguments:
     """List the twelve games of the paper, with the scores of random and human play. Every other ALE game trains too."""
 
-    every: bool = False
+    every: tyro.conf.FlagCreatePairsOff[bool] = False
     """List the names of all games that ale-py ships instead."""
 
 

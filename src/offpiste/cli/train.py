@@ -11,6 +11,7 @@ import tyro
 from offpiste import methods
 from offpiste.cli.view import watch
 from offpiste.config import RunConfig, read_toml, to_toml
+from offpiste.store.storage import Folder
 
 STOPPED_EARLY = 75
 """Exit code of a run that was told to stop before its end: the same command continues it."""
@@ -20,16 +21,17 @@ STOPPED_EARLY = 75
 class Arguments:
     """Train one agent on one game. The same command continues a run that was stopped or killed, exactly where it was.
     Exit code 0: the frames are done; 75: told to stop before that (SIGTERM, Ctrl-C), to be continued; 1: an error.
+    Whole numbers may be written as 20k or 200M.
     """
 
     run: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
     out: str = "runs"
     """Folder or s3:// URL below which the run gets a folder of its own."""
-    config: str | None = None
+    config: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """TOML file with settings; the command line wins over it. --print-config writes one."""
-    print_config: bool = False
+    print_config: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print all settings as TOML and stop."""
-    accept_version: bool = False
+    accept_version: tyro.conf.FlagCreatePairsOff[bool] = False
     """Continue a run that was begun by a version with other results."""
 
 
@@ -52,13 +54,12 @@ def main(arguments: Arguments) -> int:
         return 0
     from offpiste.run.train import train
 
-    base, mark, query = arguments.out.partition("?")
-    location = f"{base.rstrip('/')}/{config.run_id}{mark}{query}"
-    with watch(config, location) as report:
-        last = train(config, location, report, accept_version=arguments.accept_version)
+    folder = Folder(arguments.out).below(config.run_id)
+    with watch(config, folder.location) as report:
+        last = train(config, folder, report, accept_version=arguments.accept_version)
         report(last)
     if last.state == "finished":
-        print(f"finished {last.frames:,} frames; results in {location}", file=sys.stderr)
+        print(f"finished {last.frames:,} frames; results in {folder.location}", file=sys.stderr)
         return 0
     print(f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues", file=sys.stderr)
     return STOPPED_EARLY

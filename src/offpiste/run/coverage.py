@@ -1,8 +1,8 @@
 """Which rooms and cells a run has found.
 
 Where the game's memory says where the player is, a cell is that place in steps of 8 pixels, within its room and level.
-Where it does not, a cell is a coarse picture: 7×7 blocks in 4 shades, hashed to 20 bits, so that the count is a lower
-bound which saturates near a million.
+Where it does not, a cell is a coarse picture as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shades, hashed
+to 20 bits, so that the count is a lower bound which saturates near a million.
 """
 
 import zlib
@@ -101,5 +101,5 @@ def place(ram: NDArray[np.uint8], location: Location) -> tuple[int, int]:
 
 def picture_cell(frame: NDArray[np.uint8]) -> int:
     """Return the number of a coarse picture."""
-    coarse = cv2.resize(frame, (7, 7), interpolation=cv2.INTER_AREA) // 64
+    coarse = cv2.resize(frame, (11, 8), interpolation=cv2.INTER_AREA) // 32
     return zlib.crc32(coarse.tobytes()) % _PICTURES

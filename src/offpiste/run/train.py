@@ -6,27 +6,17 @@ that fails does not stop training: it is tried again later, and becomes an error
 
 import dataclasses
 import json
-import os
-import platform
-import signal
-import socket
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 
-import torch
-
-import offpiste
-from offpiste.config import MachineConfig, RunConfig
-from offpiste.errors import ConfigError, OffpisteError, StoreError, Superseded
+from offpiste.config import RunConfig
+from offpiste.errors import OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
 from offpiste.run.folder import CHANGING, claim, lasting_of
 from offpiste.run.loop import Loop, Step
+from offpiste.run.process import StopSignal, about_this_process, prepare, stop_on_signals, utc_now
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, attempt_names, begin_attempt
@@ -76,7 +66,7 @@ class _Attempt:
     checkpoints: Checkpoints
     about: AttemptRow
     curves: Curves
-    stop_signal: "_StopSignal"
+    stop_signal: StopSignal
     note: str = ""
     kept: dict[str, bytes | None] = field(default_factory=dict)
     returns: deque[float] = field(default_factory=lambda: deque(maxlen=100))
@@ -158,7 +148,7 @@ class _Attempt:
 
     def write_status(self, state: str) -> None:
         """Tell whoever watches how far the run is; a failure to do so is not worth stopping for."""
-        status = dataclasses.asdict(self.progress(state)) | {"at": _now(), "attempt": self.about.attempt}
+        status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         try:
             self.folder.put("status.json", json.dumps(status).encode())
         except StoreError as error:
@@ -180,7 +170,7 @@ class _Attempt:
         seconds, done = now - self.iteration_start[0], steps - self.iteration_start[1]
         self.iteration_start = (now, steps)
         iteration = step.iteration.iteration
-        self.records.add("timing", TimingRow(iteration, self.about.attempt, _now(), seconds, done, done / seconds))
+        self.records.add("timing", TimingRow(iteration, self.about.attempt, utc_now(), seconds, done, done / seconds))
         self.records.seal(iteration)
         if iteration in KEPT_ITERATIONS:
             self.kept[f"kept/{iteration:06d}-weights"] = arrays.pack(self.loop.agent.weights())
@@ -218,18 +208,17 @@ class _Attempt:
 
 def train(
     config: RunConfig,
-    location: str,
+    folder: Folder,
     report: Callable[[Progress], None] = lambda _: None,
     *,
     accept_version: bool = False,
 ) -> Progress:
     """Train, or continue, the run in this folder until its frames are done or the process is told to stop."""
-    _prepare(config.machine)
-    folder = Folder(location)
+    prepare(config.machine)
     loop, records = Loop(config), RecordLog()  # before anything is written, for a game may be unknown
     claim(folder, config, accept_version=accept_version)
-    with _stop_on_signals() as stop_signal:
-        about = _about_this_process(config)
+    with stop_on_signals() as stop_signal:
+        about = about_this_process(config.machine)
         name = begin_attempt(folder, dataclasses.asdict(about))
         checkpoints = Checkpoints(folder, name)
         kept, note = _restore(checkpoints, loop, records)
@@ -243,9 +232,9 @@ def train(
         try:
             return attempt.run()
         except Superseded:
-            raise
-        except OffpisteError as error:
-            attempt.note = str(error)
+            raise  # the status is the newer attempt's now
+        except Exception as error:
+            attempt.note = str(error) if isinstance(error, OffpisteError) else repr(error)
             attempt.write_status("failed")
             raise
         finally:
@@ -266,72 +255,3 @@ def _restore(checkpoints: Checkpoints, loop: Loop, records: RecordLog) -> tuple[
         broken = "; ".join(restored.broken)
         note = f"went back to step {loop.training_steps:,}, for a newer checkpoint is broken: {broken}"
     return dict.fromkeys(lasting_of(objects, "kept")), note
-
-
-def _prepare(machine: MachineConfig) -> None:
-    """Set torch up for exact repetition, and say at once if the device cannot be used."""
-    torch.set_num_threads(machine.threads)
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
-    try:
-        torch.empty(0, device=machine.device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"machine.device {machine.device!r} cannot be used ({reason}); cpu always can") from None
-
-
-class _StopSignal:
-    """Which signal asked the process to stop, if one did."""
-
-    number: int | None = None
-
-    def __call__(self, number: int, _frame: object) -> None:
-        if self.number == number == signal.SIGINT:
-            raise KeyboardInterrupt  # asked twice at the keyboard: do not even write a checkpoint
-        self.number = number
-
-
-@contextmanager
-def _stop_on_signals() -> Iterator[_StopSignal]:
-    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first; a second Ctrl-C ends at once."""
-    stop = _StopSignal()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _about_this_process(config: RunConfig) -> AttemptRow:
-    libraries = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
-    versions = {"python": platform.python_version(), "offpiste": offpiste.__version__}
-    versions |= {name: version(name) for name in libraries}
-    device = torch.device(config.machine.device)
-    gpu = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
-    return AttemptRow(
-        attempt="",
-        started_at=_now(),
-        start_step=0,
-        host=socket.gethostname(),
-        hardware=f"{_processor()}{gpu}",
-        threads=config.machine.threads,
-        versions=", ".join(f"{name} {number}" for name, number in versions.items()),
-        note="ended before it had taken over",  # replaced once it has
-    )
-
-
-def _processor() -> str:
-    if os.path.exists("/proc/cpuinfo"):  # noqa: PTH110
-        with open("/proc/cpuinfo") as lines:  # noqa: PTH123
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

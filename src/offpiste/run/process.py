@@ -1,0 +1,90 @@
+"""The process that a run lives in: its device and threads, who it is, and how it is told to stop."""
+
+import platform
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+import offpiste
+from offpiste.config import RESULTS_VERSION, MachineConfig
+from offpiste.errors import ConfigError
+from offpiste.store.records import AttemptRow
+
+_LIBRARIES = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
+
+
+def prepare(machine: MachineConfig) -> None:
+    """Set torch up for exact repetition, and say at once if the device cannot be used."""
+    torch.set_num_threads(machine.threads)
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    try:
+        torch.empty(0, device=machine.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"machine.device {machine.device!r} cannot be used ({reason}); cpu always can") from None
+
+
+def about_this_process(machine: MachineConfig) -> AttemptRow:
+    """Return what the records say of this process, before it has taken over a run."""
+    versions = {"python": platform.python_version(), "offpiste": offpiste.__version__, "results": str(RESULTS_VERSION)}
+    versions |= {name: version(name) for name in _LIBRARIES}
+    device = torch.device(machine.device)
+    gpu = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    return AttemptRow(
+        attempt="",
+        started_at=utc_now(),
+        start_step=0,
+        host=socket.gethostname(),
+        hardware=f"{_processor()}{gpu}",
+        threads=machine.threads,
+        versions=", ".join(f"{name} {number}" for name, number in versions.items()),
+        note="ended before it had taken over",  # replaced once it has
+    )
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class StopSignal:
+    """Which signal asked the process to stop, if one did."""
+
+    number: int | None = None
+
+    def __call__(self, number: int, _frame: object) -> None:
+        """Take the signal; the second Ctrl-C ends the process at once, without a checkpoint."""
+        if self.number == number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.number = number
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[StopSignal]:
+    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first."""
+    stop = StopSignal()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _processor() -> str:
+    about = Path("/proc/cpuinfo")
+    for line in about.read_text().splitlines() if about.exists() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

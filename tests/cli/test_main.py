@@ -1,0 +1,347 @@
+"""The command line: what it prints, what it refuses and with which exit code."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import offpiste
+from offpiste import methods
+from offpiste.cli import main
+from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, identity, read_toml, to_toml
+from offpiste.errors import ConfigError
+from offpiste.store.storage import Folder
+from offpiste.worlds.games import GAMES
+from tests.run.test_train import tiny_run
+
+
+class Said:
+    """What one command printed, with boxes and line breaks taken out of it."""
+
+    def __init__(self, words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+        try:
+            self.code: Any = main(words)
+        except SystemExit as end:
+            self.code = end.code
+        self.out, self.errors = capsys.readouterr()
+        self.error_text = re.sub(r"[\s│─╭╮╰╯]+", " ", self.errors)
+
+
+def printed_config(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    said = Said(["train", *words, "--print-config"], capsys)
+    assert said.code == 0, said.errors
+    return tomllib.loads(said.out)
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for word in ("--version", "-V"):
+        said = Said([word], capsys)
+        assert (said.code, said.out) == (0, f"{offpiste.__version__}\n")
+
+
+def test_no_command_at_all_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said([], capsys)
+    assert said.code == 0
+    for word in ("train", "eval", "games", "digest", "--version"):
+        assert word in said.out
+
+
+def test_games_lists_the_twelve_with_their_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(["games"], capsys)
+    assert said.code == 0
+    lines = said.out.splitlines()[1:]
+    assert [text.split()[0] for text in lines] == list(GAMES)
+    assert len(lines) == 12
+    assert re.fullmatch(r"montezuma_revenge +montezuma +0\.0 +4,753\.3 +level, room, x, y", lines[0])
+    assert next(text for text in lines if text.startswith("asterix")).endswith("coarse picture")
+
+
+def test_games_every_lists_all_names(capsys: pytest.CaptureFixture[str]) -> None:
+    names = Said(["games", "--every"], capsys).out.split()
+    assert len(names) > 60
+    assert set(GAMES) < set(names)
+    assert names == sorted(names)
+
+
+@pytest.mark.parametrize("words", [[], ["--seed", "3", "--agent.convolution-channels", "1", "2", "3"]])
+def test_a_printed_configuration_is_read_back_identically(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(["train", *words, "--print-config"], capsys)
+    file = tmp_path / "settings.toml"
+    file.write_text(said.out)
+    assert Said(["train", "--config", str(file), "--print-config"], capsys).out == said.out
+    assert Said(["train", f"--config={file}", "--print-config"], capsys).out == said.out
+    expected = RunConfig()
+    if words:
+        agent = dataclasses.replace(expected.agent, convolution_channels=(1, 2, 3))
+        expected = dataclasses.replace(expected, seed=3, agent=agent)
+    assert read_toml(file) == expected
+
+
+@pytest.fixture
+def other_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = methods.Method(ExplorationConfig(epsilon_final=0.5, epsilon_evaluation=0.25), BonusConfig(scale=3.0))
+    monkeypatch.setitem(methods.METHODS, "other", other)
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_method(
+    other_method: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def chosen(*words: str) -> tuple[float, float, float, int]:
+        found = printed_config(words, capsys)
+        exploration = found["exploration"]
+        return exploration["epsilon_final"], exploration["epsilon_evaluation"], found["bonus"]["scale"], found["seed"]
+
+    file = tmp_path / "settings.toml"
+    file.write_text("seed = 7\n[exploration]\nepsilon_final = 0.4\n")
+    assert chosen() == (0.01, 0.001, 1.0, 0)
+    assert chosen("--method", "other") == (0.5, 0.25, 3.0, 0)
+    assert chosen("--method=other", "--config", str(file)) == (0.4, 0.25, 3.0, 7)
+    assert chosen("--config", str(file), "--method", "other", "--exploration.epsilon-final", "0.3") == (
+        0.3,
+        0.25,
+        3.0,
+        7,
+    )
+    assert chosen("--exploration.epsilon-final", "0.3", "--config", str(file)) == (0.3, 0.001, 1.0, 7)
+
+
+def test_a_method_named_in_the_file_gives_its_constants_unless_the_command_line_names_another(
+    other_method: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('method = "other"\n')
+    found = printed_config(["--config", str(file)], capsys)
+    assert (found["method"], found["exploration"]["epsilon_final"]) == ("other", 0.5)
+    found = printed_config(["--config", str(file), "--method", "epsilon_greedy"], capsys)
+    assert (found["method"], found["exploration"]["epsilon_final"]) == ("epsilon_greedy", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "frames"), [("200k", 200_000), ("1.5M", 1_500_000), ("2G", 2 * 10**9), ("20_000", 20_000), ("0", 0)]
+)
+def test_a_count_may_be_written_short(text: str, frames: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed_config(["--frames", text], capsys)["frames"] == frames
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("200x", "Error parsing --frames: '200x' is not a count; write it as 20000, 20k or 200M"),
+        ("-1", "'-1' is not a whole number from 0 to 10**18"),
+        ("0.5", "'0.5' is not a whole number from 0 to 10**18"),
+    ],
+)
+def test_a_count_that_is_none_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(["train", "--frames", text, "--print-config"], capsys)
+    assert said.code == 2
+    assert message in said.error_text
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["train", "--frmes", "10"], "--frames INT"),
+        (["train", "--agent.learnin-rate", "0.1"], "--agent.learning-rate FLOAT"),
+        (["games", "--evry"], "--every"),
+    ],
+)
+def test_an_unknown_option_is_refused_and_the_closest_named(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(words, capsys)
+    assert said.code == 2
+    assert f"Unrecognized options: {words[1]}" in said.error_text
+    assert f"Perhaps you meant: {meant}" in said.error_text
+
+
+def test_an_unknown_command_is_refused_and_the_known_ones_named(capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(["trian"], capsys)
+    assert said.code == 2
+    assert "train, eval, games, digest" in said.error_text
+
+
+def test_an_unknown_key_in_a_file_is_refused_and_the_closest_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[agent]\nlearning_rat = 0.1\n")
+    said = Said(["train", "--config", str(file)], capsys)
+    assert said.code == 1
+    assert said.errors == "offpiste: no setting named 'agent.learning_rat'; did you mean 'learning_rate'?\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--config", "missing.toml"], "there is no file missing.toml"),
+        (["--method", "epsilon_gredy"], "no method named 'epsilon_gredy'; did you mean 'epsilon_greedy'?"),
+        (["--method=rnb"], "no method named 'rnb'; known: "),
+        (["--agent.discount", "2"], "agent.discount lies between 0 and 1, not at 2.0"),
+    ],
+)
+def test_a_bad_setting_is_one_line_and_exit_code_1(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(["train", *words], capsys)
+    assert said.code == 1
+    assert said.errors.startswith(f"offpiste: {message}")
+    assert said.errors.count("\n") == 1
+
+
+def test_an_unknown_game_is_refused_and_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(["train", "--game", "montezuma_reveng", "--out", str(tmp_path)], capsys)
+    assert said.code == 1
+    assert said.errors.endswith("offpiste: no game named 'montezuma_reveng'; did you mean 'montezuma_revenge'?\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_a_bonus_come_from_the_file_and_the_command_line_may_change_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        '[bonus.options]\nrate = 0.5\nsizes = [1, 2]\nkind = "x"\nflag = true\n[bonus.options.inner]\ndeep = 1\n'
+    )
+    options = {"rate": 0.5, "sizes": [1, 2], "kind": "x", "flag": True, "inner": {"deep": 1}}
+    assert printed_config(["--config", str(file)], capsys)["bonus"]["options"] == options
+    words = [
+        "--config",
+        str(file),
+        "--bonus.options.rate",
+        "0.7",
+        "--bonus.options.sizes",
+        "3",
+        "--bonus.options.inner.deep",
+    ]
+    found = printed_config([*words, "2k"], capsys)["bonus"]["options"]
+    assert found == options | {"rate": 0.7, "sizes": [3], "inner": {"deep": 2_000}}
+    said = Said(["train", "--bonus.options.rate", "0.7", "--print-config"], capsys)
+    assert said.code == 2
+    assert "Unrecognized options: --bonus.options.rate" in said.error_text
+
+
+def test_the_help_of_train_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(["train", "--help"], capsys)
+    assert said.code == 0
+    settings = {*identity(RunConfig()), "frames", "machine.device", "machine.threads", "machine.checkpoint_minutes"}
+    assert len(settings) > 25
+    for name in settings - {"bonus.options"}:
+        flag = name.replace("_", "-")
+        assert re.search(rf"--{re.escape(flag)}\b", said.out), name
+    for flag in ("--out STR", "--config FILE", "--print-config", "--accept-version"):
+        assert flag in said.out
+    assert "--no-print-config" not in said.out
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("settings") / "settings.toml"
+    file.write_text(to_toml(dataclasses.replace(tiny_run(), frames=40)))
+    return file
+
+
+def test_train_eval_and_digest_work_on_one_folder(
+    settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--config", str(settings), "--frames", "200", "--seed", "4", "--out", str(tmp_path)]
+    run = tmp_path / "montezuma_revenge" / "epsilon_greedy" / "seed-4"
+    said = Said(words, capsys)
+    assert said.code == 0, said.errors
+    lines = said.errors.splitlines()
+    assert said.out == ""
+    assert lines[0] == f"montezuma_revenge/epsilon_greedy/seed-4, to 200 frames, in {run}"
+    assert re.fullmatch(r"4 frames \(2\.0%\), – steps/s, ETA –, iteration 1, episode 0, ε 1\.000, .*", lines[1])
+    assert lines[-1] == f"finished 200 frames; results in {run}"
+    assert read_toml(settings).frames == 40
+
+    said = Said(["digest", str(run)], capsys)
+    assert (said.code, bool(re.fullmatch(r"[0-9a-f]{64}\n", said.out))) == (0, True)
+    assert Said(words, capsys).code == 0
+    assert Said(["digest", str(run)], capsys).out == said.out
+
+    played = Said(["eval", str(run), "--episodes", "2", "--seed", "1"], capsys)
+    assert played.code == 0
+    assert played.out == (
+        "episode 1: return 0 in 50 steps\nepisode 2: return 0 in 50 steps\nmean return 0 over 2 episodes\n"
+    )
+    assert Said(["eval", str(run), "--episodes", "2", "--seed", "1", "--iteration", "1"], capsys).code == 0
+    refused = Said(["eval", str(run), "--iteration", "3"], capsys)
+    assert refused.code == 1
+    assert refused.errors.startswith(f"offpiste: {run} keeps no weights of iteration 3; ")
+
+    other = Said([*words, "--agent.discount", "0.5"], capsys)
+    assert other.code == 1
+    assert "agent.discount is 0.99 there and 0.5 here" in other.errors
+
+
+def test_a_run_below_a_url_keeps_its_options_and_hides_its_keys(
+    settings: Path, new_s3_location: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location: str = new_s3_location()
+    out = location.replace("s3://", "s3://testing:secret@")
+    said = Said(["train", "--config", str(settings), "--frames", "8", "--out", out], capsys)
+    assert said.code == 0, said.errors
+    run = Folder(location).below("montezuma_revenge/epsilon_greedy/seed-0")
+    assert "run.json" in run.list()
+    assert said.errors.count(run.location) == 2
+    assert "secret" not in said.errors
+
+
+def test_a_local_folder_may_have_a_question_mark_in_its_name(
+    settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        Said(["train", "--config", str(settings), "--frames", "0", "--out", str(tmp_path / "why?")], capsys).code == 0
+    )
+    assert (tmp_path / "why?" / "montezuma_revenge" / "epsilon_greedy" / "seed-0" / "run.json").exists()
+
+
+@pytest.mark.parametrize("command", ["eval", "digest"])
+def test_a_folder_without_a_run_is_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said([command, str(tmp_path)], capsys)
+    assert said.code == 1
+    assert re.match(rf"offpiste: {re.escape(str(tmp_path))} holds no (run|checkpoint)", said.errors)
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("offpiste.cli.games.main", interrupted)
+    said = Said(["games"], capsys)
+    assert (said.code, said.errors) == (130, "offpiste: interrupted\n")
+
+
+def test_commands_that_compute_nothing_do_not_load_torch() -> None:
+    script = """
+import sys
+from offpiste.cli import main
+assert main(["--version"]) == main(["games"]) == main(["games", "--every"]) == main(["train", "--print-config"]) == 0
+try:
+    main(["train", "--help"])
+except SystemExit as end:
+    assert end.code == 0
+loaded = {"torch", "ray", "numba", "tensorboard"} & set(sys.modules)
+assert not loaded, loaded
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_methods_are_found_by_name() -> None:
+    assert methods.find("epsilon_greedy") == methods.Method()
+    with pytest.raises(ConfigError, match="no method named 'epsilon'"):
+        methods.find("epsilon")

@@ -1,0 +1,223 @@
+"""The digest covers all that does not depend on the machine, and nothing that does."""
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+
+from offpiste.errors import StoreError
+from offpiste.run.folder import claim, digest, lasting_of, read_config, read_records
+from offpiste.run.train import train
+from offpiste.store import arrays
+from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_whole
+from offpiste.store.records import from_parquet, to_parquet
+from offpiste.store.storage import Folder
+from tests.run.test_train import tiny_run
+
+Objects = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    path = tmp_path_factory.mktemp("trained")
+    train(tiny_run(), Folder(path))
+    return Folder(path)
+
+
+def objects_of(folder: Folder) -> Objects:
+    found = newest_whole(folder)
+    assert found is not None
+    return found.objects
+
+
+def digest_with(folder: Folder, tmp_path: Path, change: Callable[[Objects], None]) -> str:
+    """Return the digest of a copy of the run whose newest checkpoint was changed."""
+    assert folder.local_path is not None
+    copy = Folder(shutil.copytree(folder.local_path, tmp_path / "copy"))
+    objects = objects_of(copy)
+    change(objects)
+    Checkpoints(copy, begin_attempt(copy, {})).save(10**6, objects, {})
+    return digest(copy)
+
+
+def changed(key: str, change: Callable[[dict[str, Any]], None]) -> Callable[[Objects], None]:
+    """Return what changes the values of one packed object."""
+
+    def apply(objects: Objects) -> None:
+        values = arrays.unpack(objects[key])
+        change(values)
+        objects[key] = arrays.pack(values)
+
+    return apply
+
+
+def changed_part(table: str, column: str, value: Any) -> Callable[[Objects], None]:
+    def apply(objects: Objects) -> None:
+        key = f"part/{table}/000001"
+        rows = from_parquet(objects[key])
+        assert rows[0][column] != value
+        rows[0][column] = value
+        objects[key] = to_parquet(table, rows)
+
+    return apply
+
+
+def newest_chunk(objects: Objects) -> str:
+    return max(key for key in objects if key.startswith("chunk/"))
+
+
+def next_float(array: np.ndarray[Any, Any]) -> None:
+    """Change the first number by its last bit."""
+    array.flat[0] = np.nextafter(array.flat[0], np.inf, dtype=array.dtype)
+
+
+def first_float(values: dict[str, Any], part: str) -> np.ndarray[Any, Any]:
+    """Return an array of the agent's state whose name holds this text."""
+    names = [name for name, value in values.items() if part in name and getattr(value, "dtype", None) == np.float32]
+    assert names, sorted(values)
+    found: np.ndarray[Any, Any] = values[names[0]]
+    return found
+
+
+def swap_pictures(objects: Objects) -> None:
+    """Put the first picture of a chunk in the place of its last."""
+    key = newest_chunk(objects)
+    chunk = arrays.unpack(objects[key])
+    data, bounds = chunk["data"].tobytes(), chunk["bounds"].tolist()
+    pictures = [data[start:end] for start, end in pairwise(bounds)]
+    assert pictures[-1] != pictures[0]
+    pictures[-1] = pictures[0]
+    chunk["data"] = np.frombuffer(b"".join(pictures), np.uint8)
+    chunk["bounds"] = np.cumsum([0, *map(len, pictures)], dtype=np.uint32)
+    objects[key] = arrays.pack(chunk)
+
+
+def repack_pictures(objects: Objects) -> None:
+    """Pack the same pictures of a chunk into other bytes: another level, and no dictionary."""
+    key = newest_chunk(objects)
+    chunk = arrays.unpack(objects[key])
+    data, bounds = chunk["data"].tobytes(), chunk["bounds"].tolist()
+    dictionary = objects.get(f"dictionary/{chunk['dictionary']:08d}")
+    unpacker = zstandard.ZstdDecompressor(zstandard.ZstdCompressionDict(dictionary)) if dictionary else None
+    unpacker = unpacker or zstandard.ZstdDecompressor()
+    frames = [unpacker.decompress(data[start:end], max_output_size=84 * 84) for start, end in pairwise(bounds)]
+    pictures = [zstandard.ZstdCompressor(19).compress(frame) for frame in frames]
+    assert b"".join(pictures) != data
+    chunk |= {"dictionary": 0, "data": np.frombuffer(b"".join(pictures), np.uint8)}
+    chunk["bounds"] = np.cumsum([0, *map(len, pictures)], dtype=np.uint32)
+    objects[key] = arrays.pack(chunk)
+
+
+def replace_first(values: dict[str, Any], key: str) -> None:
+    values[key].flat[0] ^= 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed("agent", lambda values: next_float(first_float(values, "weight"))),
+        changed("replay", lambda values: next_float(values["tree/leaves"])),
+        changed("replay", lambda values: replace_first(values, "actions")),
+        lambda objects: changed(newest_chunk(objects), lambda values: replace_first(values, "actions"))(objects),
+        lambda objects: changed(newest_chunk(objects), lambda values: next_float(values["bonus"]))(objects),
+        swap_pictures,
+        changed("coverage", lambda values: replace_first(values, "seen_cells")),
+        changed("loop", lambda values: replace_first(values, "game")),
+        changed("loop", lambda values: values.update(training_steps=values["training_steps"] + 1)),
+        changed("loop", lambda values: values["generators"]["actions"].update(has_uint32=2)),
+        changed_part("episodes", "game_return", 1e-9),
+        changed_part("iterations", "loss_mean", 1e-9),
+    ],
+    ids=[
+        "one bit of a weight",
+        "one bit of a priority",
+        "an action not yet in a chunk",
+        "an action in a chunk",
+        "one bit of a bonus",
+        "a picture",
+        "a cell found",
+        "one bit of the emulator",
+        "the counter",
+        "a generator",
+        "a return",
+        "a loss",
+    ],
+)
+def test_the_digest_changes_with(trained: Folder, tmp_path: Path, change: Callable[[Objects], None]) -> None:
+    assert digest_with(trained, tmp_path, change) != digest(trained)
+
+
+def test_the_digest_changes_with_an_open_row(trained: Folder, tmp_path: Path) -> None:
+    def add(values: dict[str, Any]) -> None:
+        values["open"]["episodes"].append({"episode": 3})
+
+    assert digest_with(trained, tmp_path, changed("records", add)) != digest(trained)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: None,
+        changed_part("timing", "seconds", 1e9),
+        changed("records", lambda values: values["open"]["timing"].append({"iteration": 3})),
+        repack_pictures,
+        lambda objects: objects.update({"kept/000001-weights": b"only a copy for later"}),
+    ],
+    ids=[
+        "nothing but step and attempt",
+        "timing in a part",
+        "open timing",
+        "pictures packed otherwise",
+        "kept weights",
+    ],
+)
+def test_the_digest_does_not_change_with(trained: Folder, tmp_path: Path, change: Callable[[Objects], None]) -> None:
+    assert digest_with(trained, tmp_path, change) == digest(trained)
+
+
+def test_taking_the_digest_changes_nothing_even_where_a_newer_checkpoint_is_broken(
+    trained: Folder, tmp_path: Path
+) -> None:
+    assert trained.local_path is not None
+    path = shutil.copytree(trained.local_path, tmp_path / "copy")
+    (path / "manifests" / "000000999999-000009-abcdef.json").write_text("{")
+    (path / "objects" / "being-written.12345678.unfinished").write_text("by a run that goes on")
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    assert digest(Folder(path)) == digest(trained)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def test_a_folder_without_a_run_has_neither_configuration_nor_digest(folder: Folder) -> None:
+    with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
+        read_config(folder)
+    with pytest.raises(StoreError, match="holds no checkpoint"):
+        digest(folder)
+
+
+def test_a_folder_is_claimed_once_and_gives_the_configuration_back(folder: Folder) -> None:
+    config = tiny_run(seed=5)
+    claim(folder, config)
+    written = folder.get("run.json")
+    claim(folder, config)
+    assert folder.get("run.json") == written
+    assert read_config(folder) == config
+    assert json.loads(written or b"")["config"]["agent"]["convolution_channels"] == [4, 4, 4]
+
+
+def test_the_records_of_a_checkpoint_are_those_of_the_tables(trained: Folder) -> None:
+    records = read_records(objects_of(trained))
+    assert records.rows("episodes") == from_parquet(trained.get("episodes.parquet") or b"")
+    complete = [row for row in from_parquet(trained.get("iterations.parquet") or b"") if row["complete"]]
+    assert records.rows("iterations") == complete
+
+
+def test_lasting_objects_are_told_apart_by_the_first_word_of_their_names() -> None:
+    objects = {"chunk/1": b"a", "chunks": b"b", "part/episodes/1": b"c", "loop": b"d", "chunk": b"e"}
+    assert lasting_of(objects, "chunk") == {"chunk/1": b"a", "chunk": b"e"}
+    assert lasting_of(objects, "part", "chunk") == {"chunk/1": b"a", "chunk": b"e", "part/episodes/1": b"c"}

@@ -1,0 +1,399 @@
+"""A checkpoint is restored whole or not at all, whatever breaks and whoever else writes."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offpiste.errors import CheckpointError, StoreError, Superseded
+from offpiste.store.checkpoints import (
+    Checkpoints,
+    Saved,
+    attempt_names,
+    begin_attempt,
+    checksum,
+    newest_object,
+    newest_whole,
+    read_manifest,
+)
+from offpiste.store.storage import Folder
+
+FIRST = {"loop": b"first loop", "agent": b"first agent"}
+SECOND = {"loop": b"second loop", "agent": b"second agent"}
+
+
+class Recorder(Folder):
+    """A folder that lists what is put and deleted, fails when told, and calls back before each put."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self.puts: list[str] = []
+        self.deletes: list[str] = []
+        self.failing_put: int | None = None
+        self.before_put: Callable[[str], None] = lambda _: None
+
+    def put(self, name: str, data: bytes) -> None:
+        self.before_put(name)
+        self.puts.append(name)
+        if len(self.puts) == self.failing_put:
+            raise StoreError(f"cannot write {name}: the disk is full")
+        super().put(name, data)
+
+    def delete(self, name: str) -> None:
+        self.deletes.append(name)
+        super().delete(name)
+
+
+def lasting(**values: bytes) -> dict[str, Callable[[], bytes]]:
+    return {f"chunk/{key}": lambda value=value: value for key, value in values.items()}  # type: ignore[misc]
+
+
+def begun(folder: Folder) -> Checkpoints:
+    return Checkpoints(folder, begin_attempt(folder, {}))
+
+
+def contents(folder: Folder) -> dict[str, bytes | None]:
+    names = [f"{place}/{name}" for place in ("attempts", "manifests", "objects") for name in folder.list(place)]
+    return {name: folder.get(name) for name in names}
+
+
+def manifest(folder: Folder, place: int = -1) -> dict[str, Any]:
+    return read_manifest(folder, folder.list("manifests")[place])
+
+
+def restored_objects(folder: Folder) -> Mapping[str, bytes]:
+    restored = begun(folder).restore()
+    assert restored is not None
+    return restored.objects
+
+
+def test_what_was_saved_is_restored_by_another_attempt(folder: Folder) -> None:
+    saved = begun(folder).save(7, FIRST, lasting(a=b"one", b=b"three"))
+    restored = begun(folder).restore()
+    assert restored is not None
+    assert restored.step == 7
+    assert restored.objects == FIRST | {"chunk/a": b"one", "chunk/b": b"three"}
+    assert restored.broken == []
+    assert saved == Saved(written_bytes=10 + 11 + 3 + 5, written_objects=4)
+
+
+def test_a_folder_without_manifests_restores_as_none(folder: Folder) -> None:
+    assert begun(folder).restore() is None
+    folder.put("objects/000000000001-000001-abcdef-loop", b"of an attempt that was killed before its manifest")
+    assert begun(folder).restore() is None
+
+
+def test_objects_and_manifest_are_named_by_step_and_attempt_and_the_manifest_comes_last(location: str) -> None:
+    folder = Recorder(location)
+    attempt = begin_attempt(folder, {})
+    folder.puts.clear()
+    Checkpoints(folder, attempt).save(12, {"loop": b"x"}, {"part/episodes/000001": lambda: b"y"})
+    assert folder.puts == [
+        f"objects/000000000012-{attempt}-loop",
+        f"objects/000000000012-{attempt}-part-episodes-000001",
+        f"manifests/000000000012-{attempt}.json",
+    ]
+
+
+def test_a_lasting_object_is_made_and_written_once_and_named_by_every_later_manifest(location: str) -> None:
+    folder = Recorder(location)
+    checkpoints = begun(folder)
+    made: list[str] = []
+    kept = {"chunk/a": lambda: made.append("a") or b"one"}  # type: ignore[func-returns-value]
+    for step in (1, 2, 3):
+        checkpoints.save(step, {"loop": b"loop %d" % step}, kept)
+    assert made == ["a"]
+    assert [name for name in folder.puts if name.endswith("chunk-a")] == [
+        manifest(folder)["objects"]["chunk/a"]["name"]
+    ]
+    # A later attempt does not write it either, nor ask for its bytes.
+    later = Recorder(location)
+    continued = begun(later)
+    assert continued.restore() is not None
+    saved = continued.save(4, {"loop": b"loop 4"}, {"chunk/a": pytest.fail})
+    assert saved == Saved(written_bytes=6, written_objects=1)
+    assert restored_objects(folder) == {"loop": b"loop 4", "chunk/a": b"one"}
+
+
+def test_a_lasting_object_that_is_no_longer_given_is_dropped(folder: Folder) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, lasting(a=b"one", b=b"two"))
+    checkpoints.save(2, FIRST, lasting(b=b"two"))
+    assert manifest(folder)["objects"].keys() == {"loop", "agent", "chunk/b"}
+    assert any(name.endswith("chunk-a") for name in folder.list("objects"))  # the manifest before still names it
+    checkpoints.save(3, FIRST, lasting(b=b"two"))
+    assert not any(name.endswith("chunk-a") for name in folder.list("objects"))
+
+
+def test_the_newest_checkpoint_is_taken_by_step_not_by_the_text_of_the_number(folder: Folder) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(9, FIRST, {})
+    checkpoints.save(10, SECOND, {})
+    assert restored_objects(folder) == SECOND
+
+
+def cut(data: bytes) -> bytes:
+    return data[:-1]
+
+
+def flip(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut, "has 11 bytes instead of 12"),
+        (flip, "is damaged: its checksum differs"),
+        (None, "is missing"),
+    ],
+    ids=["cut short", "one bit flipped", "missing"],
+)
+def test_a_broken_object_of_the_newest_checkpoint_leads_back_to_the_one_before(
+    folder: Folder, damage: Callable[[bytes], bytes] | None, message: str
+) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    checkpoints.save(2, SECOND, lasting(a=b"one"))
+    victim = manifest(folder)["objects"]["agent"]["name"]
+    if damage is None:
+        folder.delete(victim)
+    else:
+        folder.put(victim, damage(SECOND["agent"]))
+    newest = folder.list("manifests")[-1]
+    later = begun(folder)
+    restored = later.restore()
+    assert restored is not None
+    assert (restored.step, restored.objects) == (1, FIRST | {"chunk/a": b"one"})
+    assert restored.broken == [f"{victim} {message}"]
+    assert newest not in folder.list("manifests")
+    # From there the run goes on, and what is left of the broken checkpoint disappears.
+    later.save(2, SECOND, lasting(a=b"one"))
+    assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
+    assert victim.removeprefix("objects/") not in folder.list("objects")
+
+
+def changed_key(data: bytes) -> bytes:
+    return data.replace(b'"agent"', b'"agenT"')
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut, "is cut short or damaged"),
+        (lambda _: b"", "is cut short or damaged"),
+        (lambda _: b"12", "is cut short or damaged"),
+        (lambda data: b"\xff" + data, "is cut short or damaged"),
+        (changed_key, "is damaged: its checksum differs"),
+        (lambda data: data.replace(b'"format": 1', b'"format": 9'), "has format 9; this version reads 1"),
+    ],
+    ids=["cut short", "empty", "a number", "not text", "one key changed", "of a later version"],
+)
+def test_a_damaged_manifest_leads_back_to_the_one_before(
+    folder: Folder, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, {})
+    checkpoints.save(2, SECOND, {})
+    name = folder.list("manifests")[-1]
+    data = folder.get(f"manifests/{name}")
+    assert data is not None
+    assert damage(data) != data
+    folder.put(f"manifests/{name}", damage(data))
+    restored = begun(folder).restore()
+    assert restored is not None
+    assert restored.objects == FIRST
+    assert restored.broken == [f"manifests/{name} {message}"]
+    assert name not in folder.list("manifests")
+
+
+def test_where_no_checkpoint_is_whole_every_broken_file_is_named_and_nothing_is_changed(folder: Folder) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, {})
+    checkpoints.save(2, SECOND, {})
+    victims = [manifest(folder, place)["objects"]["loop"]["name"] for place in (0, 1)]
+    for victim in victims:
+        folder.put(victim, b"")
+    later = begun(folder)
+    before = contents(folder)
+    with pytest.raises(CheckpointError, match="nothing was changed") as caught:
+        later.restore()
+    assert all(victim in str(caught.value) for victim in victims)
+    assert folder.location in str(caught.value)
+    assert contents(folder) == before
+
+
+def test_looking_at_the_newest_whole_checkpoint_changes_nothing(folder: Folder) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, {})
+    checkpoints.save(2, SECOND, {})
+    folder.delete(manifest(folder)["objects"]["loop"]["name"])
+    before = contents(folder)
+    found = newest_whole(folder)
+    assert found is not None
+    assert found.objects == FIRST
+    assert contents(folder) == before
+
+
+def test_only_what_the_last_two_manifests_name_is_kept(folder: Folder) -> None:
+    checkpoints = begun(folder)
+    for step in range(1, 6):
+        changing = {"loop": b"loop %d" % step}
+        checkpoints.save(step, changing, {f"chunk/{step // 2}": lambda: b"chunk"})
+        named = {
+            entry["name"].removeprefix("objects/")
+            for name in folder.list("manifests")
+            for entry in read_manifest(folder, name)["objects"].values()
+        }
+        assert [int(name.partition("-")[0]) for name in folder.list("manifests")] == [step - 1, step][-min(step, 2) :]
+        assert set(folder.list("objects")) == named
+
+
+def test_orphans_of_a_killed_attempt_are_removed_by_the_next_checkpoint(folder: Folder) -> None:
+    begun(folder).save(1, FIRST, {})
+    orphan = f"objects/000000000002-{begin_attempt(folder, {})}-loop"
+    folder.put(orphan, b"written, then killed before the manifest")
+    later = begun(folder)
+    assert later.restore() is not None
+    assert folder.get(orphan) is not None
+    later.save(2, SECOND, {})
+    assert folder.get(orphan) is None
+
+
+def test_restoring_sweeps_away_unfinished_writes_wherever_they_lie(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    begun(folder).save(1, FIRST, {})
+    for place in ("", "attempts/", "manifests/", "objects/"):
+        (tmp_path / f"{place}x.json.12345678.unfinished").write_bytes(b"half")
+    begun(folder).restore()
+    assert list(tmp_path.rglob("*.unfinished")) == []
+
+
+def test_an_older_attempt_stops_once_a_newer_has_begun_and_touches_nothing(location: str) -> None:
+    folder = Recorder(location)
+    older = begun(folder)
+    older.save(1, FIRST, {})
+    older.save(2, FIRST, {})
+    newer = begin_attempt(folder, {})
+    before = contents(folder)
+    with pytest.raises(Superseded, match=f"attempt {newer} has taken over this run"):
+        older.save(3, SECOND, {})
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("moment", ["objects/", "manifests/"])
+def test_an_attempt_superseded_while_it_saves_deletes_nothing(location: str, moment: str) -> None:
+    folder = Recorder(location)
+    older = begun(folder)
+    older.save(1, FIRST, {})
+    older.save(2, FIRST, {})
+    in_flight = "objects/000000000003-000002-abcdef-loop"
+
+    def take_over(name: str) -> None:
+        if name.startswith(moment):
+            folder.before_put = lambda _: None
+            begin_attempt(folder, {})
+            folder.put(in_flight, b"being written by the newer attempt, which has no manifest yet")
+
+    folder.before_put = take_over
+    with pytest.raises(Superseded):
+        older.save(3, SECOND, {})
+    assert folder.get(in_flight) is not None
+    assert len([name for name in folder.deletes if name.startswith("manifests/")]) == 0
+    # Superseded before its manifest, it has left none; while the manifest was on its way, a whole one.
+    assert restored_objects(folder) == (FIRST if moment == "objects/" else SECOND)
+
+
+def test_what_a_superseded_attempt_still_managed_to_write_gives_way_to_the_newer_attempt(location: str) -> None:
+    folder = Recorder(location)
+    older = begun(folder)
+    older.save(10, FIRST, {})
+    newer = begun(folder)
+    assert newer.restore() is not None
+    # Two manifests of later steps, both without their objects, as of attempts that were taken over in mid-write.
+    template = manifest(folder)
+    for step in (500, 520):
+        late = {**template, "step": step, "objects": {"loop": {"name": "objects/gone", "bytes": 1, "blake2b": "0"}}}
+        late["blake2b"] = checksum(json.dumps(late).encode())
+        folder.put(f"manifests/{step:012d}-000001-zzzzzz.json", json.dumps(late).encode())
+    newer.save(20, SECOND, {})
+    assert [int(name.partition("-")[0]) for name in folder.list("manifests")] == [10, 20]
+    assert restored_objects(folder) == SECOND
+
+
+def test_two_attempts_that_save_the_same_step_use_different_names(location: str) -> None:
+    one, two = Recorder(location), Recorder(location)
+    begun(one).save(5, FIRST, lasting(a=b"one"))
+    # The second starts from nothing, as if the first manifest had been lost, so it writes everything again.
+    begun(two).save(5, SECOND, lasting(a=b"one"))
+    assert set(one.puts).isdisjoint(two.puts)
+    assert len(one.puts) == len(two.puts) == 5
+    assert restored_objects(one) == SECOND | {"chunk/a": b"one"}
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4, 5])
+def test_a_write_that_fails_at_any_moment_leaves_the_checkpoint_before_whole(location: str, failing: int) -> None:
+    folder = Recorder(location)
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    folder.puts.clear()
+    folder.failing_put = failing
+    both = lasting(a=b"one", b=b"two", c=b"three")
+    with pytest.raises(StoreError, match="the disk is full"):
+        checkpoints.save(2, SECOND, both)  # two changing objects, two new lasting ones and the manifest
+    assert len(folder.puts) == failing
+    folder.failing_put = None
+    found = newest_whole(folder)
+    assert found is not None
+    assert found.objects == FIRST | {"chunk/a": b"one"}
+    checkpoints.save(3, SECOND, both)
+    found = newest_whole(folder)
+    assert found is not None
+    assert (found.step, found.objects) == (3, SECOND | {"chunk/a": b"one", "chunk/b": b"two", "chunk/c": b"three"})
+    assert not any(name.startswith("000000000002") for name in folder.list("objects"))
+
+
+def test_five_puts_are_all_that_the_checkpoint_above_makes(location: str) -> None:
+    folder = Recorder(location)
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    folder.puts.clear()
+    checkpoints.save(2, SECOND, lasting(a=b"one", b=b"two", c=b"three"))
+    assert len(folder.puts) == 5
+
+
+def test_one_object_is_read_from_the_newest_checkpoint_in_which_it_is_whole(folder: Folder) -> None:
+    with pytest.raises(CheckpointError, match="holds no checkpoint; is it the folder of a run"):
+        newest_object(folder, "agent")
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, {})
+    checkpoints.save(2, SECOND, {})
+    assert newest_object(folder, "agent") == b"second agent"
+    folder.delete(manifest(folder)["objects"]["agent"]["name"])
+    assert newest_object(folder, "agent") == b"first agent"
+    assert newest_object(folder, "loop") == b"second loop"
+    folder.delete(manifest(folder, 0)["objects"]["agent"]["name"])
+    with pytest.raises(CheckpointError, match=r"agent is missing; objects/.*agent is missing"):
+        newest_object(folder, "agent")
+    with pytest.raises(KeyError):
+        newest_object(folder, "no such object")
+
+
+def test_attempts_are_numbered_from_one_and_sort_by_number(folder: Folder) -> None:
+    names = [begin_attempt(folder, {"host": number}) for number in range(11)]
+    assert [int(name.partition("-")[0]) for name in names] == list(range(1, 12))
+    assert attempt_names(folder) == names
+    assert json.loads(folder.get(f"attempts/{names[3]}.json") or b"") == {"host": 3}
+
+
+def test_of_two_attempts_that_begin_at_the_same_moment_one_stops(folder: Folder) -> None:
+    for name in ("000001-aaaaaa", "000001-bbbbbb"):
+        folder.put(f"attempts/{name}.json", b"{}")
+    with pytest.raises(Superseded):
+        Checkpoints(folder, "000001-aaaaaa").save(1, FIRST, {})
+    Checkpoints(folder, "000001-bbbbbb").save(1, SECOND, {})
+    assert begin_attempt(folder, {}).startswith("000002-")
+    assert restored_objects(folder) == SECOND
