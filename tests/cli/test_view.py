@@ -22,6 +22,7 @@ BEGUN = Progress(
     epsilon=1.0,
     steps_per_second=None,
     seconds_left=None,
+    learning=False,
     last_return=None,
     mean_return=None,
     rooms=None,
@@ -37,6 +38,7 @@ HALFWAY = Progress(
     epsilon=0.0123,
     steps_per_second=1_250.4,
     seconds_left=200.4,
+    learning=True,
     last_return=2_500.0,
     mean_return=1_033.26,
     rooms=3,
@@ -64,7 +66,7 @@ def test_a_line_of_a_run_that_is_halfway() -> None:
 
 
 def test_a_line_of_a_run_that_has_just_begun_leaves_out_what_is_not_known() -> None:
-    assert line(BEGUN) == "0 frames (0.0%), – steps/s, ETA –, iteration 1, episode 0, ε 1.000"
+    assert line(BEGUN) == "0 frames (0.0%), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1.000"
 
 
 def test_a_note_ends_the_line() -> None:
@@ -133,3 +135,8 @@ def test_on_a_terminal_the_view_is_renewed_in_place(monkeypatch: pytest.MonkeyPa
     assert "montezuma_revenge/epsilon_greedy/seed-0, to 2,000,000 frames, in runs/x" in text
     assert "75.0%" in text
     assert "\x1b[?25h" in text  # the cursor shows again at the end
+
+
+def test_before_learning_begins_no_time_is_promised() -> None:
+    assert "ETA once it learns," in line(replace(BEGUN, steps_per_second=900.0))
+    assert "ETA –," in line(replace(BEGUN, learning=True))

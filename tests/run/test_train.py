@@ -678,3 +678,11 @@ def test_weights_are_kept_across_an_end_before_any_checkpoint_had_them(
             train(tiny_run(), Folder(tmp_path))
     train(tiny_run(), Folder(tmp_path))
     assert {key for key in named(tmp_path) if key.startswith("kept/")} == set(two_kept)
+
+
+def test_the_time_left_is_told_only_once_the_run_learns(tmp_path: Path, reported_at_every_step: None) -> None:
+    seen: list[Progress] = []
+    train(tiny_run(), Folder(tmp_path), seen.append)
+    assert {progress.learning for progress in seen} == {False, True}
+    assert all(progress.learning for progress in seen if progress.seconds_left is not None)
+    assert seen[-2].seconds_left is not None

@@ -77,7 +77,9 @@ def _rate(progress: "Progress") -> str:
 
 
 def _eta(progress: "Progress") -> str:
-    return str(timedelta(seconds=round(progress.seconds_left))) if progress.seconds_left is not None else "–"
+    if progress.seconds_left is not None:
+        return str(timedelta(seconds=round(progress.seconds_left)))
+    return "–" if progress.learning else "once it learns"
 
 
 def _figures(progress: "Progress") -> str:

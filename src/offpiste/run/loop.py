@@ -111,6 +111,11 @@ class Loop:
         """The chance of a random action now."""
         return epsilon(self.config.exploration, self.config.agent.min_history_steps, self.training_steps)
 
+    @property
+    def learning(self) -> bool:
+        """Whether there is enough history to learn from."""
+        return self.replay.added > self.config.agent.min_history_steps
+
     def steps(self) -> Iterator[Step]:
         """Take one agent step after the other, without end."""
         while True:
@@ -158,7 +163,7 @@ class Loop:
 
     def _learn_if_due(self) -> None:
         agent = self.config.agent
-        if self.replay.added > agent.min_history_steps:
+        if self.learning:
             if self.training_steps % agent.update_period_steps == 0:
                 batch = self.replay.sample(agent.batch_size)
                 learned = self.agent.learn(batch)

@@ -45,6 +45,9 @@ class Progress:
     epsilon: float
     steps_per_second: float | None
     seconds_left: float | None
+    """At the present rate; None before there is one, and before learning has begun, since that slows a run down."""
+    learning: bool
+    """False while the replay is still being filled."""
     last_return: float | None
     mean_return: float | None
     """Over the last 100 episodes that this process saw."""
@@ -129,6 +132,7 @@ class _Attempt:
         rate = self._rate()
         skip = self.config.world.frame_skip
         left = self.target_steps - self.loop.counted_steps
+        learning = self.loop.learning
         totals = self.loop.coverage.totals()
         return Progress(
             state=state,
@@ -138,7 +142,8 @@ class _Attempt:
             episodes=self.loop.episodes["train"],
             epsilon=self.loop.epsilon,
             steps_per_second=rate,
-            seconds_left=left / rate if rate else None,
+            seconds_left=left / rate if rate and (learning or left <= 0) else None,
+            learning=learning,
             last_return=self.returns[-1] if self.returns else None,
             mean_return=sum(self.returns) / len(self.returns) if self.returns else None,
             rooms=totals["rooms_total"],
