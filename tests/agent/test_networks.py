@@ -7,8 +7,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from offpiste.agent.networks import SameConvolution, ValueNetwork, same_padding
+from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig
+from offpiste.neural import SameConvolution, same_padding
 from offpiste.seeding import stream
 
 SMALL = AgentConfig(convolution_channels=(4, 5, 3), hidden_units=16, value_atoms=7)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from offpiste.agent.networks import ValueNetwork
 from offpiste.agent.replay import Batch
 from offpiste.config import AgentConfig, ExplorationConfig
+from offpiste.neural import adam_arrays, copy_parameters, load_adam, load_network, network_arrays
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -91,48 +92,30 @@ class Rainbow:
             found = torch.cat([new_priorities(loss), means]).double().cpu().numpy()
         return Learned(found[:-4], *found[-4:].tolist())
 
-    @torch.no_grad()
     def update_target(self) -> None:
         """Copy the online network to the target network."""
-        _copy_parameters(self._online, self._target)
+        copy_parameters(self._online, self._target)
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """Return the online weights in float32, as plain arrays."""
-        return _arrays_of(self._master)
+        return network_arrays(self._master)
 
     def state(self) -> dict[str, Any]:
         """Return weights, target weights and optimiser moments as plain arrays."""
-        state = {f"online/{name}": value for name, value in self.weights().items()}
-        state |= {f"target/{name}": value for name, value in _arrays_of(self._target).items()}
-        for name, parameter in self._master.named_parameters():
-            for key, moment in self._optimizer.state.get(parameter, {}).items():
-                state[f"adam/{name}/{key}"] = _array(moment)
-        return state
+        networks = network_arrays(self._master, "online/") | network_arrays(self._target, "target/")
+        return networks | adam_arrays(self._optimizer, self._master, "adam/")
 
-    @torch.no_grad()
-    def load_weights(self, weights: Mapping[str, Any]) -> None:
-        """Set the online weights to what `weights` returned."""
-        for name, parameter in self._master.named_parameters():
-            parameter.copy_(_tensor(weights[name]))
+    def load_weights(self, weights: Mapping[str, Any], prefix: str = "") -> None:
+        """Set the online weights to what `weights` returned, or to those in a state under the prefix `online/`."""
+        load_network(self._master, weights, prefix)
         if self._online is not self._master:
-            _copy_parameters(self._master, self._online)
+            copy_parameters(self._master, self._online)
 
-    @torch.no_grad()
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take up where `state` was asked for."""
-        prefix = "online/"
-        self.load_weights({key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)})
-        self._optimizer.state.clear()
-        for name, parameter in self._master.named_parameters():
-            moments = ("exp_avg", "exp_avg_sq")
-            if f"adam/{name}/step" in state:
-                values = {key: torch.empty_like(parameter) for key in moments}
-                for key in moments:
-                    values[key].copy_(_tensor(state[f"adam/{name}/{key}"]))
-                step = _tensor(state[f"adam/{name}/step"]).to(self._device)
-                self._optimizer.state[parameter] = {"step": step, **values}
-        for name, parameter in self._target.named_parameters():
-            parameter.copy_(_tensor(state[f"target/{name}"]))
+        self.load_weights(state, "online/")
+        load_network(self._target, state, "target/")
+        load_adam(self._optimizer, self._master, state, "adam/")
 
     @property
     def _discount(self) -> float:
@@ -151,7 +134,7 @@ class Rainbow:
                 master.grad = working.grad.to(master.dtype)
         self._optimizer.step()
         if self._online is not self._master:
-            _copy_parameters(self._master, self._online)
+            copy_parameters(self._master, self._online)
 
 
 def epsilon(config: ExplorationConfig, warmup_steps: int, step: int) -> float:
@@ -196,22 +179,3 @@ def importance_weights(priorities: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return the factors that undo half of the preference for high priorities, the largest of them 1."""
     weights = 1.0 / np.sqrt(priorities + 1e-10)
     return (weights / weights.max()).astype(np.float32)  # type: ignore[no-any-return]
-
-
-def _copy_parameters(source: nn.Module, destination: nn.Module) -> None:
-    with torch.no_grad():
-        for old, new in zip(source.parameters(), destination.parameters(), strict=True):
-            new.copy_(old)
-
-
-def _arrays_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
-    return {name: _array(parameter) for name, parameter in network.named_parameters()}
-
-
-def _array(tensor: Tensor) -> NDArray[np.float32]:
-    # A copy in the usual order, whatever the device, precision and layout; bfloat16 fits into float32 exactly.
-    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
-
-
-def _tensor(array: NDArray[np.float32]) -> Tensor:
-    return torch.from_numpy(array.copy())

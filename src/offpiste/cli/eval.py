@@ -20,6 +20,8 @@ class Arguments:
     """Of sticky and random actions."""
     iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Use the weights kept after this iteration instead of the newest."""
+    device: str = "cpu"
+    """cpu, cuda or cuda:N; need not be where the run was trained."""
 
 
 def main(arguments: Arguments) -> int:
@@ -28,7 +30,8 @@ def main(arguments: Arguments) -> int:
 
     returns = []
     folder = Folder(arguments.run)
-    for number, played in enumerate(evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration), 1):
+    plays = evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration, arguments.device)
+    for number, played in enumerate(plays, 1):
         returns.append(played.game_return)
         print(f"episode {number}: return {played.game_return:g} in {played.steps:,} steps", flush=True)
     if returns:

@@ -1,12 +1,13 @@
 """Play a trained agent without learning, as the evaluation phase does."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.run.folder import read_config
+from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
@@ -22,9 +23,13 @@ class Played:
     steps: int
 
 
-def evaluate(folder: Folder, episodes: int, seed: int, iteration: int | None = None) -> Iterator[Played]:
+def evaluate(
+    folder: Folder, episodes: int, seed: int, iteration: int | None = None, device: str = "cpu"
+) -> Iterator[Played]:
     """Play episodes with the newest weights of a run, or with those kept after an iteration."""
     config = read_config(folder)
+    config = replace(config, machine=replace(config.machine, device=device))
+    prepare(config.machine)
     game = AtariGame(config.game, config.world, stream(seed, "evaluation game"))
     agent = _load_agent(folder, config, game.action_count, iteration)
     generator = stream(seed, "evaluation actions")
@@ -45,13 +50,14 @@ def _load_agent(folder: Folder, config: RunConfig, action_count: int, iteration:
     shape = (config.world.stack_frames, *FRAME_SHAPE)
     agent = Rainbow(config.agent, shape, action_count, stream(config.seed, "weights"), config.machine.device)
     if iteration is None:
-        agent.load_state(arrays.unpack(newest_object(folder, "agent")))
+        agent.load_weights(arrays.unpack(newest_object(folder, "agent")), "online/")
         return agent
     try:
-        agent.load_weights(arrays.unpack(newest_object(folder, f"kept/{iteration:06d}-weights")))
+        weights = newest_object(folder, f"kept/{iteration:06d}-weights")
     except KeyError:
         raise StoreError(
             f"{folder.location} keeps no weights of iteration {iteration}; "
             "they are kept after iterations 1, 10, 50, 100, 150 and 200"
         ) from None
+    agent.load_weights(arrays.unpack(weights))
     return agent
