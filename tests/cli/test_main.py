@@ -261,7 +261,9 @@ def test_train_eval_and_digest_work_on_one_folder(
     lines = said.errors.splitlines()
     assert said.out == ""
     assert lines[0] == f"montezuma_revenge/epsilon_greedy/seed-4, to 200 frames, in {run}"
-    assert re.fullmatch(r"4 frames \(2\.0%\), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1\.000, .*", lines[1])
+    assert re.fullmatch(
+        r"4 frames \(2\.0%\), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1\.000, .*", lines[1]
+    )
     assert lines[-1] == f"finished 200 frames; results in {run}"
     assert read_toml(settings).frames == 40
 

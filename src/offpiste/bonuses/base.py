@@ -1,4 +1,4 @@
-"""What a bonus sees and what it must offer.
+"""What a bonus is given, what it sees and what it must offer.
 
 A bonus is asked once per training step, in order, and never during evaluation. It returns its reward unscaled and may
 learn while it looks, because a pseudo-count is the change that an update causes.
@@ -9,6 +9,18 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a bonus is made for."""
+
+    action_count: int
+    stack_frames: int
+    frame_shape: tuple[int, int]
+    generator: np.random.Generator
+    """The bonus's own random stream; its state is saved and restored by the run."""
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,13 @@ class Transition:
 
 
 class Bonus(Protocol):
-    """An intrinsic reward."""
+    """An intrinsic reward. Any class of this form will do; it need not inherit from this one.
+
+    The class itself is called with its options and a `Context`, and tells about itself in attributes: `Options`, a frozen
+    dataclass of its options, whose field docstrings are their manual; optionally `measures_visits` (default True: the
+    bonus of a picture falls as the picture is seen again and again) and `can_be_negative` (default False). Layers may
+    draw their first weights from torch's global generator, which is seeded for that; later nothing may.
+    """
 
     def observe(self, transition: Transition) -> float:
         """Return the unscaled bonus of this step."""

@@ -15,7 +15,8 @@ import numpy as np
 from offpiste.agent.mixing import clip_extrinsic
 from offpiste.agent.rainbow import Learned, Rainbow, epsilon
 from offpiste.agent.replay import Replay
-from offpiste.bonuses.base import Bonus, Transition
+from offpiste.bonuses.base import Bonus, Context, Transition
+from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
 from offpiste.errors import NonFiniteLoss
 from offpiste.run.coverage import Coverage
@@ -64,8 +65,8 @@ class Loop:
     """One run from its configuration; iterate over `steps()` for as long as wanted."""
 
     def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
+        """Make the run's parts; a bonus given here stands in for the one that the configuration names."""
         self.config = config
-        self.bonus = bonus
         self.training_steps = 0
         self.all_steps = 0
         """Agent steps of training and evaluation."""
@@ -91,6 +92,9 @@ class Loop:
             stream(config.seed, "weights"),
             config.machine.device,
         )
+        self._bonus_draws = stream(config.seed, "bonus")
+        context = Context(self.game.action_count, stack, FRAME_SHAPE, self._bonus_draws, device=config.machine.device)
+        self.bonus = bonus or build(config.bonus, context)
         self.replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, self._replay_draws)
         self.coverage = Coverage(location(config.game))
         self.episode = EpisodeTally()
@@ -337,6 +341,7 @@ class Loop:
         return {
             "actions": self._actions,
             "replay": self._replay_draws,
+            "bonus": self._bonus_draws,
             "evaluation_actions": self._evaluation_actions,
         }
 

@@ -1,0 +1,64 @@
+"""Find a bonus by name and make it: one of ours, an installed package's, or any class as module:Class."""
+
+import importlib
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+import torch
+
+from offpiste.bonuses.base import Bonus, Context
+from offpiste.config import BonusConfig, from_dict
+from offpiste.errors import ConfigError, did_you_mean
+
+ENTRY_POINTS = "offpiste.bonuses"
+BUILT_IN: dict[str, str] = {}
+"""Where our own bonuses are; imported only when asked for."""
+
+
+def find(name: str) -> type[Any]:
+    """Return the class of a bonus."""
+    installed = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+    known = installed | BUILT_IN
+    place = name if ":" in name else known.get(name)
+    if place is None:
+        raise ConfigError(
+            f"no bonus named {name!r}{did_you_mean(name, known)} (a class of yours is named module:Class)"
+        )
+    module_name, _, class_name = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"cannot load the bonus {name!r}: {error}") from error
+    if not isinstance(found, type):
+        raise ConfigError(f"the bonus {name!r} is not a class")
+    return found
+
+
+def build(config: BonusConfig, context: Context) -> Bonus | None:
+    """Make the bonus of a run, or return None where it has none."""
+    if config.name == "none":
+        return None
+    kind = find(config.name)
+    options = from_dict(kind.Options, config.options, where="bonus.options.")
+    with seeded_globals(int(context.generator.integers(2**63))):
+        made: Bonus = kind(options, context)
+    return made
+
+
+@contextmanager
+def seeded_globals(seed: int) -> Iterator[None]:
+    """Seed the global generators of torch, numpy and Python for a while, and put them back as they were."""
+    before: tuple[Any, ...] = (random.getstate(), np.random.get_state(), torch.get_rng_state())  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])

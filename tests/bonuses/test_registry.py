@@ -1,0 +1,96 @@
+import random
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.registry import build, find
+from offpiste.config import BonusConfig
+from offpiste.errors import ConfigError
+from offpiste.seeding import stream
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    start: int = 0
+
+
+class Count:
+    Options = CountOptions
+
+    def __init__(self, options: CountOptions, context: Context) -> None:
+        self.count = options.start
+        self.weights = torch.nn.Linear(2, 2).weight.detach().numpy()
+        self.numpy_draw = np.random.rand()  # noqa: NPY002
+        self.python_draw = random.random()  # noqa: S311
+
+    def observe(self, transition: Transition) -> float:
+        self.count += 1
+        return float(self.count)
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.count = state["count"]
+
+
+def context(seed: int = 0) -> Context:
+    return Context(18, 4, (84, 84), stream(seed, "bonus"))
+
+
+HERE = f"{__name__}:Count"
+
+
+def test_none_is_no_bonus() -> None:
+    assert build(BonusConfig(), context()) is None
+
+
+def test_any_class_is_found_by_module_and_name_and_checks_its_options() -> None:
+    bonus = build(BonusConfig(name=HERE, options={"start": 7}), context())
+    assert isinstance(bonus, Count)
+    assert bonus.count == 7
+    with pytest.raises(ConfigError, match=r"no setting named 'bonus.options.strat'; did you mean 'start'\?"):
+        build(BonusConfig(name=HERE, options={"strat": 7}), context())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere:Bonus", "cannot load the bonus 'nowhere:Bonus'"),
+        (f"{__name__}:Cuont", "cannot load the bonus .*Cuont"),
+        (f"{__name__}:context", "is not a class"),
+        ("rdn", "no bonus named 'rdn'.*module:Class"),
+    ],
+)
+def test_a_bonus_that_is_not_there_is_refused_in_words(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        find(name)
+
+
+def test_an_installed_package_offers_its_bonus_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = types.SimpleNamespace(name="mine", value=HERE)
+    monkeypatch.setattr(sys.modules["offpiste.bonuses.registry"], "entry_points", lambda **_: [point])
+    assert find("mine") is Count
+
+
+def test_a_bonus_is_made_from_its_seed_alone_and_leaves_global_generators_as_they_were() -> None:
+    torch.manual_seed(3)
+    before = (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state())  # type: ignore[index] # noqa: NPY002
+    one = build(BonusConfig(name=HERE), context())
+    assert random.getstate() == before[0]
+    assert np.random.get_state()[1].tolist() == before[1]  # type: ignore[index] # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2])
+    torch.manual_seed(4)
+    two, other = build(BonusConfig(name=HERE), context()), build(BonusConfig(name=HERE), context(seed=1))
+    assert isinstance(one, Count)
+    assert isinstance(two, Count)
+    assert isinstance(other, Count)
+    np.testing.assert_array_equal(one.weights, two.weights)
+    assert (one.numpy_draw, one.python_draw) == (two.numpy_draw, two.python_draw)
+    assert not np.array_equal(one.weights, other.weights)
