@@ -49,7 +49,7 @@ class Transition:
 class Bonus(Protocol):
     """An intrinsic reward. Any class of this form will do; it need not inherit from this one.
 
-    The class itself is called with its options and a `Context`, and tells about itself in attributes: `Options`, a frozen
+    The class is called with its options and a `Context`, and tells about itself in attributes: `Options`, a frozen
     dataclass of its options, whose field docstrings are their manual; optionally `measures_visits` (default True: the
     bonus of a picture falls as the picture is seen again and again) and `can_be_negative` (default False). Layers may
     draw their first weights from torch's global generator, which is seeded for that; later nothing may.
