@@ -52,9 +52,13 @@ CHANGED: dict[str, Any] = {
     "agent.precision": "bf16",
     "schedule.iteration_steps": 1_000,
     "schedule.evaluation_steps": 500,
+    "exploration.epsilon_start": 0.5,
     "exploration.epsilon_final": 0.1,
     "exploration.epsilon_decay_steps": 10,
     "exploration.epsilon_evaluation": 0.05,
+    "exploration.noisy": True,
+    "exploration.noise_scale": 0.1,
+    "exploration.evaluation_noise": False,
     "bonus.name": "rnd",
     "bonus.options": {"learning_rate": 1e-3},
     "bonus.scale": 0.5,
@@ -271,6 +275,7 @@ def test_any_whole_number_may_be_written_as_a_count() -> None:
 PROBABILITIES = [
     "world.sticky_action_probability",
     "agent.discount",
+    "exploration.epsilon_start",
     "exploration.epsilon_final",
     "exploration.epsilon_evaluation",
 ]
@@ -406,7 +411,15 @@ def test_the_protocol_is_the_one_of_the_paper() -> None:
 
 def test_the_default_method_is_epsilon_greedy_without_a_bonus() -> None:
     assert method(RunConfig()) == {
-        "exploration": {"epsilon_final": 0.01, "epsilon_decay_steps": 250_000, "epsilon_evaluation": 0.001},
+        "exploration": {
+            "epsilon_start": 1.0,
+            "epsilon_final": 0.01,
+            "epsilon_decay_steps": 250_000,
+            "epsilon_evaluation": 0.001,
+            "noisy": False,
+            "noise_scale": 0.5,
+            "evaluation_noise": True,
+        },
         "bonus": {"name": "none", "options": {}, "scale": 1.0, "clip_sum": True},
     }
 

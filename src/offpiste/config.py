@@ -88,12 +88,20 @@ class ScheduleConfig:
 class ExplorationConfig:
     """How actions are chosen."""
 
+    epsilon_start: float = 1.0
+    """Chance of a random action during the warm-up."""
     epsilon_final: float = 0.01
     """Chance of a random action once the decay is over."""
     epsilon_decay_steps: int = 250_000
-    """Agent steps from 1 to the final value, counted from the end of the warm-up."""
+    """Agent steps from the first to the final value, counted from the end of the warm-up."""
     epsilon_evaluation: float = 0.001
     """Chance of a random action during evaluation."""
+    noisy: bool = False
+    """Whether the fully connected layers are noisy (Fortunato et al., 2018)."""
+    noise_scale: float = 0.5
+    """σ0: the noise of a weight starts at this over the root of the layer's inputs."""
+    evaluation_noise: bool = True
+    """Whether the noise stays on during evaluation, as in the released code."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +270,7 @@ def _check_ranges(config: RunConfig) -> None:
     probabilities = {
         "world.sticky_action_probability": world.sticky_action_probability,
         "agent.discount": agent.discount,
+        "exploration.epsilon_start": config.exploration.epsilon_start,
         "exploration.epsilon_final": config.exploration.epsilon_final,
         "exploration.epsilon_evaluation": config.exploration.epsilon_evaluation,
     }
@@ -293,6 +302,7 @@ def _check_ranges(config: RunConfig) -> None:
         "seed": config.seed,
         "frames": config.frames,
         "agent.adam_epsilon": agent.adam_epsilon,
+        "exploration.noise_scale": config.exploration.noise_scale,
         "schedule.evaluation_steps": config.schedule.evaluation_steps,
     }
     for name, value in not_negative.items():

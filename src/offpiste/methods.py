@@ -16,6 +16,7 @@ class Method:
 
 METHODS = {
     "epsilon_greedy": Method(),
+    "noisy_nets": Method(ExplorationConfig(epsilon_start=0.0, epsilon_final=0.0, noisy=True)),
 }
 
 

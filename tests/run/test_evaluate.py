@@ -72,7 +72,7 @@ def test_the_agent_is_asked_unless_the_action_is_random(
     folder = with_chance(tmp_path, chance)
     calls: list[int] = []
 
-    def greedy_action(_: Rainbow, state: NDArray[np.uint8]) -> int:
+    def greedy_action(_: Rainbow, state: NDArray[np.uint8], noise: object) -> int:
         calls.append(state.shape[0])
         return 0
 

@@ -81,9 +81,9 @@ def test_learning_starts_after_the_history_and_every_fourth_step(monkeypatch: py
     copies: list[int] = []
     learn, copy = loop.agent.learn, loop.agent.update_target
 
-    def noted_learn(batch: Batch) -> Learned:
+    def noted_learn(batch: Batch, noise: np.random.Generator | None) -> Learned:
         updates.append((loop.training_steps, loop.replay.added))
-        return learn(batch)
+        return learn(batch, noise)
 
     def noted_copy() -> None:
         copies.append(loop.training_steps)

@@ -442,7 +442,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_checkpoint_and_says_why(
         from offpiste.agent.rainbow import Rainbow
 
         learn = Rainbow.learn
-        patch.setattr(Rainbow, "learn", lambda agent, batch: replace(learn(agent, batch), loss=float("nan")))
+        patch.setattr(Rainbow, "learn", lambda *given: replace(learn(*given), loss=float("nan")))
         with pytest.raises(NonFiniteLoss, match="the loss became nan at step 60"):
             train(tiny_run(machine=MachineConfig(checkpoint_minutes=1e-6)), Folder(tmp_path))
     left = status(tmp_path)

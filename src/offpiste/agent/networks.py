@@ -1,7 +1,8 @@
 """The value network: three convolutions and two fully connected layers that give a C51 distribution per action.
 
 As in Dopamine: SAME padding (84 → 21 → 11 → 11), every kernel uniform within ±√(√3 / fan-in), biases 0. Weights are
-drawn from a numpy generator, so that they are the same on every device.
+drawn from a numpy generator, so that they are the same on every device. NoisyNets replaces the two fully connected
+layers by noisy ones.
 """
 
 import math
@@ -25,6 +26,7 @@ class ValueNetwork(nn.Module):
         state_shape: tuple[int, int, int],
         action_count: int,
         generator: np.random.Generator,
+        noise_scale: float | None = None,
     ) -> None:
         super().__init__()
         self._outputs = (action_count, config.value_atoms)
@@ -34,9 +36,19 @@ class ValueNetwork(nn.Module):
             self.convolutions.append(SameConvolution(channels, width, kernel, stride, (size[0], size[1])))
             channels = width
             size = [math.ceil(length / stride) for length in size]
-        self.hidden = nn.utils.skip_init(nn.Linear, channels * size[0] * size[1], config.hidden_units)  # type: ignore[no-untyped-call]
-        self.head = nn.utils.skip_init(nn.Linear, config.hidden_units, math.prod(self._outputs))  # type: ignore[no-untyped-call]
-        initialise(self, generator)
+        self.hidden = _linear(channels * size[0] * size[1], config.hidden_units, noise_scale)
+        self.head = _linear(config.hidden_units, math.prod(self._outputs), noise_scale)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.Linear):
+                initialise(module, generator)
+            elif isinstance(module, NoisyLinear):
+                module.initialise(generator)
+
+    def draw_noise(self, generator: np.random.Generator | None) -> None:
+        """Draw new noise for the noisy layers, or silence them; plain layers take no notice."""
+        for layer in (self.hidden, self.head):
+            if isinstance(layer, NoisyLinear):
+                layer.draw_noise(generator)
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the logits of the value distributions."""
@@ -49,14 +61,66 @@ class ValueNetwork(nn.Module):
         return self.head(x).view(-1, *self._outputs)  # type: ignore[no-any-return]
 
 
+class NoisyLinear(nn.Module):
+    """A linear layer with factorised Gaussian noise on weights and biases (Fortunato et al., 2018).
+
+    W = μ + σ ⊙ f(ε_out) f(ε_in)ᵀ with f(x) = sign(x)√|x|. The product is never formed: scaling inputs and outputs by
+    the two noise vectors gives the same with one more matrix product. All rows of a batch share the noise.
+    """
+
+    def __init__(self, inputs: int, outputs: int, noise_scale: float) -> None:
+        super().__init__()
+        self._noise_scale = noise_scale
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.weight_sigma = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias_sigma = nn.Parameter(torch.empty(outputs))
+        self._noise: tuple[Tensor, Tensor] | None = None
+
+    @torch.no_grad()
+    def initialise(self, generator: np.random.Generator) -> None:
+        """Draw the means within ±1/√inputs and set every σ to the noise scale over √inputs."""
+        root = math.sqrt(self.weight.shape[1])
+        for mean in (self.weight, self.bias):
+            _draw_uniform(mean, 1 / root, generator)
+        for sigma in (self.weight_sigma, self.bias_sigma):
+            sigma.fill_(self._noise_scale / root)
+
+    def draw_noise(self, generator: np.random.Generator | None) -> None:
+        """Draw the two noise vectors, or do without noise."""
+        if generator is None:
+            self._noise = None
+            return
+        outputs, inputs = self.weight.shape
+        drawn = generator.standard_normal(inputs + outputs, np.float32)
+        noise = torch.from_numpy(np.sign(drawn) * np.sqrt(np.abs(drawn))).to(self.weight.device, self.weight.dtype)
+        self._noise = (noise[:inputs], noise[inputs:])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, [batch, outputs]."""
+        plain = nn.functional.linear(x, self.weight, self.bias)
+        if self._noise is None:
+            return plain
+        noise_in, noise_out = self._noise
+        return plain + nn.functional.linear(x * noise_in, self.weight_sigma, self.bias_sigma) * noise_out
+
+
 @torch.no_grad()
-def initialise(network: nn.Module, generator: np.random.Generator) -> None:
-    """Draw every kernel uniformly within ±√(√3 / fan-in) and set every bias to 0."""
-    for name, parameter in network.named_parameters():
-        if name.endswith("bias"):
-            parameter.zero_()
-            continue
-        fan_in = parameter[0].numel()
-        limit = math.sqrt(math.sqrt(3.0) / fan_in)
-        drawn = generator.uniform(-limit, limit, tuple(parameter.shape)).astype(np.float32)
-        parameter.copy_(torch.from_numpy(drawn))
+def initialise(layer: nn.Conv2d | nn.Linear, generator: np.random.Generator) -> None:
+    """Draw the kernel uniformly within ±√(√3 / fan-in) and set the bias to 0."""
+    fan_in = layer.weight[0].numel()
+    _draw_uniform(layer.weight, math.sqrt(math.sqrt(3.0) / fan_in), generator)
+    assert layer.bias is not None  # noqa: S101 (for the type checker)
+    layer.bias.zero_()
+
+
+def _draw_uniform(parameter: Tensor, limit: float, generator: np.random.Generator) -> None:
+    drawn = generator.uniform(-limit, limit, tuple(parameter.shape)).astype(np.float32)
+    parameter.copy_(torch.from_numpy(drawn))
+
+
+def _linear(inputs: int, outputs: int, noise_scale: float | None) -> nn.Linear | NoisyLinear:
+    if noise_scale is not None:
+        return NoisyLinear(inputs, outputs, noise_scale)
+    plain: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
+    return plain

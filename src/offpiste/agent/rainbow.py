@@ -49,12 +49,14 @@ class Rainbow:
         action_count: int,
         generator: np.random.Generator,
         device: str = "cpu",
+        noise_scale: float | None = None,
     ) -> None:
+        """Draw the weights from `generator`; with a noise scale, the fully connected layers are noisy."""
         self.config = config
         self._stack = state_shape[0]
         self._device = torch.device(device)
         self._support = torch.linspace(-config.value_limit, config.value_limit, config.value_atoms, device=self._device)
-        master = ValueNetwork(config, state_shape, action_count, generator)
+        master = ValueNetwork(config, state_shape, action_count, generator, noise_scale)
         self._master = master.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # In fp32 the master weights are the ones that compute; in bf16 a rounded copy of them does.
         self._online = self._master if config.precision == "fp32" else self._copy_of_master()
@@ -65,14 +67,23 @@ class Rainbow:
         self._act_input = np.empty((1, *state_shape), np.uint8)
 
     @torch.inference_mode()
-    def greedy_action(self, state: NDArray[np.uint8]) -> int:
-        """Return the action of greatest expected value in a state [stack, height, width]."""
+    def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:
+        """Return the action of greatest expected value in a state [stack, height, width].
+
+        Noisy layers draw new noise from `noise`, or have none without it; plain ones take no notice.
+        """
+        self._online.draw_noise(noise)
         self._act_input[0] = state
         logits = self._online(torch.from_numpy(self._act_input).to(self._device))
         return int(expected_values(logits.float(), self._support)[0].argmax())
 
-    def learn(self, batch: Batch) -> Learned:
-        """Take one gradient step and return the new priorities of the batch."""
+    def learn(self, batch: Batch, noise: np.random.Generator | None = None) -> Learned:
+        """Take one gradient step and return the new priorities of the batch.
+
+        Noisy layers draw once for the online and once for the target network; all rows of the batch share the draws.
+        """
+        self._online.draw_noise(noise)
+        self._target.draw_noise(noise)
         frames = torch.from_numpy(batch.frames).to(self._device)  # [batch, stack + n, height, width]
         actions = torch.from_numpy(batch.actions).to(self._device)
         returns = torch.from_numpy(batch.returns).to(self._device)
@@ -138,9 +149,9 @@ class Rainbow:
 
 
 def epsilon(config: ExplorationConfig, warmup_steps: int, step: int) -> float:
-    """Return the chance of a random action: 1 during the warm-up, then falling in a straight line."""
+    """Return the chance of a random action: constant during the warm-up, then falling in a straight line."""
     left = (config.epsilon_decay_steps + warmup_steps - step) / config.epsilon_decay_steps
-    return config.epsilon_final + (1.0 - config.epsilon_final) * min(1.0, max(0.0, left))
+    return config.epsilon_final + (config.epsilon_start - config.epsilon_final) * min(1.0, max(0.0, left))
 
 
 def expected_values(logits: Tensor, support: Tensor) -> Tensor:

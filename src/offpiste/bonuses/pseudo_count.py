@@ -1,4 +1,4 @@
-"""From the gain of a density model to a bonus, for CTS and PixelCNN alike (Bellemare et al., 2016; Ostrovski et al., 2017).
+"""From the gain of a density model to a bonus, for CTS and PixelCNN alike (Bellemare et al., 2016).
 
 The prediction gain is the rise of log ρ(x) that learning x once causes. For pictures, whose ρ is next to nothing, the
 pseudo-count is N = 1 / (exp(gain) - 1), and the bonus N^(-1/2).

@@ -7,12 +7,13 @@ from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.run.folder import read_config
+from offpiste.run.loop import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
 from offpiste.store.storage import Folder
-from offpiste.worlds.atari import FRAME_SHAPE, AtariGame
+from offpiste.worlds.atari import AtariGame
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ def evaluate(
     game = AtariGame(config.game, config.world, stream(seed, "evaluation game"))
     agent = _load_agent(folder, config, game.action_count, iteration)
     generator = stream(seed, "evaluation actions")
+    noise = stream(seed, "evaluation noise") if config.exploration.evaluation_noise else None
     for _ in range(episodes):
         state, _ = game.reset()
         total, steps, over = 0.0, 0, False
@@ -40,15 +42,14 @@ def evaluate(
             if generator.random() <= config.exploration.epsilon_evaluation:
                 action = int(generator.integers(game.action_count))
             else:
-                action = agent.greedy_action(state)
+                action = agent.greedy_action(state, noise)
             state, reward, terminated, truncated, _ = game.step(action)
             total, steps, over = total + reward, steps + 1, terminated or truncated
         yield Played(total, steps)
 
 
 def _load_agent(folder: Folder, config: RunConfig, action_count: int, iteration: int | None) -> Rainbow:
-    shape = (config.world.stack_frames, *FRAME_SHAPE)
-    agent = Rainbow(config.agent, shape, action_count, stream(config.seed, "weights"), config.machine.device)
+    agent = new_agent(config, action_count)
     if iteration is None:
         agent.load_weights(arrays.unpack(newest_object(folder, "agent")), "online/")
         return agent

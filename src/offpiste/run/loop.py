@@ -77,6 +77,8 @@ class Loop:
         self._actions = stream(config.seed, "actions")
         self._replay_draws = stream(config.seed, "replay")
         self._evaluation_actions = stream(config.seed, "evaluation actions")
+        self._noise = stream(config.seed, "noise")
+        self._evaluation_noise = stream(config.seed, "evaluation noise")
         self.game = AtariGame(config.game, config.world, stream(config.seed, "game"))
         # A game and streams of its own: whether a run is evaluated does not change how it trains.
         self._evaluation_game = (
@@ -84,16 +86,11 @@ class Loop:
             if config.schedule.evaluation_steps
             else None
         )
-        stack = config.world.stack_frames
-        self.agent = Rainbow(
-            config.agent,
-            (stack, *FRAME_SHAPE),
-            self.game.action_count,
-            stream(config.seed, "weights"),
-            config.machine.device,
-        )
+        self.agent = new_agent(config, self.game.action_count)
         self._bonus_draws = stream(config.seed, "bonus")
-        context = Context(self.game.action_count, stack, FRAME_SHAPE, self._bonus_draws, device=config.machine.device)
+        context = Context(
+            self.game.action_count, config.world.stack_frames, FRAME_SHAPE, self._bonus_draws, config.machine.device
+        )
         self.bonus = bonus or build(config.bonus, context)
         self.replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, self._replay_draws)
         self.coverage = Coverage(location(config.game))
@@ -135,7 +132,7 @@ class Loop:
             self._playing = True
         self._learn_if_due()
         state = self.game.observation
-        action = self._choose(state, self.epsilon, self._actions)
+        action = self._choose(state, self.epsilon, self._actions, self._noise)
         next_state, reward, terminated, truncated, _ = self.game.step(action)
         ram = self.game.ram
         extrinsic = clip_extrinsic(reward)
@@ -155,22 +152,25 @@ class Loop:
         if not self._playing:
             game.reset()
             self._playing = True
-        chance = self.config.exploration.epsilon_evaluation
-        action = self._choose(game.observation, chance, self._evaluation_actions)
+        exploration = self.config.exploration
+        noise = self._evaluation_noise if exploration.evaluation_noise else None
+        action = self._choose(game.observation, exploration.epsilon_evaluation, self._evaluation_actions, noise)
         _, reward, terminated, truncated, _ = game.step(action)
         return self._count_step(reward, terminated, truncated)
 
-    def _choose(self, state: Any, chance: float, generator: np.random.Generator) -> int:
+    def _choose(
+        self, state: Any, chance: float, generator: np.random.Generator, noise: np.random.Generator | None
+    ) -> int:
         if generator.random() <= chance:
             return int(generator.integers(self.game.action_count))
-        return self.agent.greedy_action(state)
+        return self.agent.greedy_action(state, noise)
 
     def _learn_if_due(self) -> None:
         agent = self.config.agent
         if self.learning:
             if self.training_steps % agent.update_period_steps == 0:
                 batch = self.replay.sample(agent.batch_size)
-                learned = self.agent.learn(batch)
+                learned = self.agent.learn(batch, self._noise)
                 if not math.isfinite(learned.loss):
                     raise NonFiniteLoss(
                         f"the loss became {learned.loss} at step {self.training_steps:,}; training cannot go on. "
@@ -343,7 +343,17 @@ class Loop:
             "replay": self._replay_draws,
             "bonus": self._bonus_draws,
             "evaluation_actions": self._evaluation_actions,
+            "noise": self._noise,
+            "evaluation_noise": self._evaluation_noise,
         }
+
+
+def new_agent(config: RunConfig, action_count: int) -> Rainbow:
+    """Return the agent of a run before its first step."""
+    shape = (config.world.stack_frames, *FRAME_SHAPE)
+    noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
+    weights = stream(config.seed, "weights")
+    return Rainbow(config.agent, shape, action_count, weights, config.machine.device, noise_scale)
 
 
 def _mean(total: float, count: int) -> float | None:
