@@ -177,15 +177,15 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path: Path, content: bytes) -> N
     [
         ({"sed": 1}, "no setting named 'sed'; did you mean 'seed'?"),
         ({"agnet": {}}, "no setting named 'agnet'; did you mean 'agent'?"),
-        ({"world": {"frameskip": 4}}, "no setting named 'world.frameskip'; did you mean 'frame_skip'?"),
+        ({"world": {"frameskip": 4}}, "no setting named 'world.frameskip'; did you mean 'world.frame_skip'?"),
         (
             {"agent": {"learning_rat": 1}},
-            "no setting named 'agent.learning_rat'; did you mean 'learning_rate'?",
+            "no setting named 'agent.learning_rat'; did you mean 'agent.learning_rate'?",
         ),
-        ({"schedule": {"iteration_step": 1}}, "did you mean 'iteration_steps'?"),
-        ({"exploration": {"epsilon_finale": 1}}, "did you mean 'epsilon_final'?"),
-        ({"bonus": {"scales": 1}}, "no setting named 'bonus.scales'; did you mean 'scale'?"),
-        ({"machine": {"thread": 1}}, "no setting named 'machine.thread'; did you mean 'threads'?"),
+        ({"schedule": {"iteration_step": 1}}, "did you mean 'schedule.iteration_steps'?"),
+        ({"exploration": {"epsilon_finale": 1}}, "did you mean 'exploration.epsilon_final'?"),
+        ({"bonus": {"scales": 1}}, "no setting named 'bonus.scales'; did you mean 'bonus.scale'?"),
+        ({"machine": {"thread": 1}}, "no setting named 'machine.thread'; did you mean 'machine.threads'?"),
         ({"machine": {"zzz": 1}}, "known: checkpoint_minutes, device, threads"),
     ],
 )
@@ -314,7 +314,7 @@ def test_a_probability_may_be_zero_or_one(name: str, value: float) -> None:
 @pytest.mark.parametrize("name", POSITIVE)
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_size_is_above_zero(name: str, value: int) -> None:
-    with pytest.raises(ConfigError, match=f"^{name} is above 0, not {value}"):
+    with pytest.raises(ConfigError, match=f"^{name} is above 0 and finite, not {value}"):
         config_with(name, value)
 
 
@@ -346,8 +346,8 @@ def test_a_number_is_finite(name: str, value: float) -> None:
     [
         ({"value_atoms": 1}, "agent.value_atoms is 2 or above, not 1"),
         ({"convolution_channels": [32, 0, 64]}, "agent.convolution_channels are above 0, not (32, 0, 64)"),
-        ({"replay_capacity": 32}, "agent.replay_capacity holds at least a batch, not 32"),
-        ({"replay_capacity": 7, "batch_size": 1}, "agent.replay_capacity holds at least a batch, not 7"),
+        ({"replay_capacity": 32}, "agent.replay_capacity is above 32, not 32"),
+        ({"replay_capacity": 7, "batch_size": 1}, "agent.replay_capacity is above 7, not 7"),
         ({"min_history_steps": 7}, "agent.min_history_steps is above 7, not 7"),
     ],
 )
@@ -485,3 +485,9 @@ def test_a_run_is_named_by_game_method_and_seed() -> None:
 @pytest.mark.parametrize("name", ["frames", "machine.threads", "agent.batch_size", "bonus.scale"])
 def test_a_run_keeps_its_name_whatever_else_changes(name: str) -> None:
     assert config_with(name, CHANGED[name]).run_id == RunConfig().run_id
+
+
+@pytest.mark.parametrize("device", ["gpu", "mps", "cuda:", "cuda:x", ""])
+def test_a_device_is_the_processor_or_a_gpu_by_number(device: str) -> None:
+    with pytest.raises(ConfigError, match=r"^machine.device is cpu, cuda or cuda:N, not "):
+        config_with("machine.device", device)

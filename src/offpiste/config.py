@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import tomllib
 import typing
 from dataclasses import dataclass, field
@@ -141,7 +142,8 @@ class RunConfig:
     seed: int = 0
     """Everything random in the run derives from it."""
     frames: int = 200_000_000
-    """Emulator frames after which to stop. Ask for more later and the run goes on."""
+    """Emulator frames after which to stop, not counting those by which iterations run on to end an episode. Ask for
+    more later and the run goes on."""
     world: WorldConfig = field(default_factory=WorldConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -197,7 +199,7 @@ def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T 
     for key, value in settings.items():
         name = f"{where}{key}"
         if key not in hints:
-            raise ConfigError(f"no setting named {name!r}{did_you_mean(key, hints)}")
+            raise ConfigError(f"no setting named {name!r}{did_you_mean(key, hints, where)}")
         if dataclasses.is_dataclass(hints[key]):
             if not isinstance(value, dict):
                 raise ConfigError(f"{name} is a table of settings, not {value!r}")
@@ -212,15 +214,19 @@ def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T 
 
 def read_toml(path: str | Path, base: RunConfig | None = None) -> RunConfig:
     """Read the configuration of a run from a TOML file."""
+    return from_dict(RunConfig, read_settings(path), base=base)
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Return what a TOML file says, unchecked."""
     try:
-        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    return from_dict(RunConfig, settings, base=base)
 
 
 def to_toml(config: RunConfig) -> str:
@@ -295,9 +301,11 @@ def _check_ranges(config: RunConfig) -> None:
     }
     for name, value in positive.items():
         if not 0 < value < math.inf:
-            raise ConfigError(f"{name} is above 0, not {value}")
+            raise ConfigError(f"{name} is above 0 and finite, not {value}")
     if min(agent.convolution_channels) <= 0:
         raise ConfigError(f"agent.convolution_channels are above 0, not {agent.convolution_channels}")
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", machine.device):
+        raise ConfigError(f"machine.device is cpu, cuda or cuda:N, not {machine.device!r}")
     not_negative = {
         "seed": config.seed,
         "frames": config.frames,
@@ -314,7 +322,8 @@ def _check_ranges(config: RunConfig) -> None:
         raise ConfigError(f"agent.value_atoms is 2 or above, not {agent.value_atoms}")
     unsampled = agent.return_steps + world.stack_frames
     if agent.replay_capacity <= max(agent.batch_size, unsampled):
-        raise ConfigError(f"agent.replay_capacity holds at least a batch, not {agent.replay_capacity}")
+        most = max(agent.batch_size, unsampled)
+        raise ConfigError(f"agent.replay_capacity is above {most}, not {agent.replay_capacity}")
     if not agent.min_history_steps > unsampled:
         raise ConfigError(f"agent.min_history_steps is above {unsampled}, not {agent.min_history_steps}")
 

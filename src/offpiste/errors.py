@@ -41,8 +41,8 @@ class Superseded(OffpisteError):
     """A newer attempt at the same run has started."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
     """Return "; did you mean 'rnd'?" for the closest known name, else a list of what is known."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(known)}"

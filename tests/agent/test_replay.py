@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from offpiste.agent import frames as frames_module
 from offpiste.agent.replay import Batch, Replay, chunk_slots
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
+from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store import arrays
 
@@ -126,14 +127,14 @@ def test_a_replay_too_small_to_sample_says_so_after_a_thousand_redraws() -> None
     replay = new_replay(24, generator=generator)
     play(replay, [0.0, 0.0], ends=False)
     assert valid_indices(replay) == []
-    with pytest.raises(RuntimeError, match="no valid transition in 1000 draws"):
+    with pytest.raises(ConfigError, match="no valid transition in 1,000 draws"):
         replay.sample(4)
     same.random(4 + 1_000)
     assert generator_state(generator) == generator_state(same)
 
 
 def test_an_empty_replay_cannot_be_sampled() -> None:
-    with pytest.raises(RuntimeError, match="too small"):
+    with pytest.raises(ConfigError, match=r"raise agent\.replay_capacity"):
         new_replay(24).sample(1)
 
 
@@ -321,7 +322,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
         expected = self.naive.sample(batch_size) if self.naive.entries else None
         if expected is None:
             if self.naive.entries:
-                with pytest.raises(RuntimeError, match="too small"):
+                with pytest.raises(ConfigError, match=r"raise agent\.replay_capacity"):
                     self.replay.sample(batch_size)
             return
         batch = self.replay.sample(batch_size)

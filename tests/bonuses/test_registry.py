@@ -55,7 +55,9 @@ def test_any_class_is_found_by_module_and_name_and_checks_its_options() -> None:
     bonus = build(BonusConfig(name=HERE, options={"start": 7}), context())
     assert isinstance(bonus, Count)
     assert bonus.count == 7
-    with pytest.raises(ConfigError, match=r"no setting named 'bonus.options.strat'; did you mean 'start'\?"):
+    with pytest.raises(
+        ConfigError, match=r"no setting named 'bonus.options.strat'; did you mean 'bonus.options.start'\?"
+    ):
         build(BonusConfig(name=HERE, options={"strat": 7}), context())
 
 

@@ -113,15 +113,17 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_method(
     assert chosen("--exploration.epsilon-final", "0.3", "--config", str(file)) == (0.3, 0.001, 1.0, 7)
 
 
-def test_a_method_named_in_the_file_gives_its_constants_unless_the_command_line_names_another(
+def test_a_method_named_in_the_file_gives_its_constants_and_is_not_overruled(
     other_method: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.toml"
     file.write_text('method = "other"\n')
     found = printed_config(["--config", str(file)], capsys)
     assert (found["method"], found["exploration"]["epsilon_final"]) == ("other", 0.5)
-    found = printed_config(["--config", str(file), "--method", "epsilon_greedy"], capsys)
-    assert (found["method"], found["exploration"]["epsilon_final"]) == ("epsilon_greedy", 0.01)
+    assert printed_config(["--config", str(file), "--method", "other"], capsys) == found
+    said = Said(["train", "--config", str(file), "--method", "epsilon_greedy"], capsys)
+    assert said.code == 1
+    assert "is for the method 'other', and --method says 'epsilon_greedy'; take `method`" in said.errors
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_an_unknown_key_in_a_file_is_refused_and_the_closest_named(
     file.write_text("[agent]\nlearning_rat = 0.1\n")
     said = Said(["train", "--config", str(file)], capsys)
     assert said.code == 1
-    assert said.errors == "offpiste: no setting named 'agent.learning_rat'; did you mean 'learning_rate'?\n"
+    assert said.errors == "offpiste: no setting named 'agent.learning_rat'; did you mean 'agent.learning_rate'?\n"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +266,7 @@ def test_train_eval_and_digest_work_on_one_folder(
     assert re.fullmatch(
         r"4 frames \(2\.0%\), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1\.000, .*", lines[1]
     )
-    assert lines[-1] == f"finished 200 frames; results in {run}"
+    assert lines[-1] == f"200 frames are done; results in {run}"
     assert read_toml(settings).frames == 40
 
     said = Said(["digest", str(run)], capsys)

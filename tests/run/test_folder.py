@@ -196,7 +196,10 @@ def test_taking_the_digest_changes_nothing_even_where_a_newer_checkpoint_is_brok
 def test_a_folder_without_a_run_has_neither_configuration_nor_digest(folder: Folder) -> None:
     with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
         read_config(folder)
-    with pytest.raises(StoreError, match="holds no checkpoint"):
+    with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
+        digest(folder)
+    claim(folder, tiny_run())
+    with pytest.raises(StoreError, match="holds no checkpoint yet"):
         digest(folder)
 
 

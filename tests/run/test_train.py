@@ -316,11 +316,12 @@ def test_a_run_told_to_stop_saves_and_goes_on_exactly(
     undisturbed: Finished, tmp_path: Path, reported_at_every_step: None, number: int
 ) -> None:
     before = signal.getsignal(number)
-    for calls in (1, 49, 35):  # the first step, the end of an episode, the middle of the next
+    for calls, done in ((1, 1), (49, 50), (35, 85)):  # the first step, the end of an episode, amid the next
         stopped = train(tiny_run(), Folder(tmp_path), at_call(calls, lambda: signal.raise_signal(number)))
         assert stopped.state == "paused"
         assert status(tmp_path)["state"] == "paused"
-        assert not (tmp_path / "episodes.parquet").exists()
+        assert len(rows(tmp_path, "episodes")) == stopped.episodes
+        assert sum(row["steps"] for row in rows(tmp_path, "iterations")) == done
     assert finish(tiny_run(), tmp_path).digest == undisturbed.digest
     assert [row["start_step"] for row in rows(tmp_path, "attempts")] == [0, 1, 50, 85]
     assert signal.getsignal(number) is before

@@ -54,6 +54,7 @@ class Rainbow:
         """Draw the weights from `generator`; with a noise scale, the fully connected layers are noisy."""
         self.config = config
         self._stack = state_shape[0]
+        self._action_count = action_count
         self._device = torch.device(device)
         self._support = torch.linspace(-config.value_limit, config.value_limit, config.value_atoms, device=self._device)
         master = ValueNetwork(config, state_shape, action_count, generator, noise_scale)
@@ -65,6 +66,18 @@ class Rainbow:
             self._master.parameters(), lr=config.learning_rate, eps=config.adam_epsilon, fused=True
         )
         self._act_input = np.empty((1, *state_shape), np.uint8)
+
+    def act(
+        self,
+        state: NDArray[np.uint8],
+        chance: float,
+        generator: np.random.Generator,
+        noise: np.random.Generator | None = None,
+    ) -> int:
+        """Return, by this chance, any action at random, and otherwise the one that looks best."""
+        if generator.random() <= chance:
+            return int(generator.integers(self._action_count))
+        return self.greedy_action(state, noise)
 
     @torch.inference_mode()
     def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:

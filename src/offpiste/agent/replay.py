@@ -16,6 +16,7 @@ from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.mixing import mix
 from offpiste.agent.sum_tree import SumTree
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
+from offpiste.errors import ConfigError
 from offpiste.store import arrays
 
 CHUNK_SLOTS = 4_096
@@ -175,7 +176,7 @@ class Replay:
         for place in np.flatnonzero(~self.valid(indices)):
             while not self.valid(indices[place : place + 1])[0]:
                 if redraws == REDRAWS:
-                    raise RuntimeError(f"no valid transition in {REDRAWS} draws; the replay is too small to sample")
+                    raise ConfigError(f"no valid transition in {REDRAWS:,} draws; raise agent.replay_capacity")
                 indices[place] = self._tree.find(self._generator.random(1))[0]
                 redraws += 1
         return indices

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.errors import ConfigError
 from offpiste.store.storage import Folder
 
 
@@ -28,6 +29,8 @@ def main(arguments: Arguments) -> int:
     """Play and print."""
     from offpiste.run.evaluate import evaluate
 
+    if arguments.episodes < 1:
+        raise ConfigError(f"--episodes is above 0, not {arguments.episodes}")
     returns = []
     folder = Folder(arguments.run)
     plays = evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration, arguments.device)

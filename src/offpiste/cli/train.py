@@ -10,8 +10,10 @@ import tyro
 
 from offpiste import methods
 from offpiste.cli.view import watch
-from offpiste.config import RunConfig, read_toml, to_toml
+from offpiste.config import RunConfig, from_dict, read_settings, to_toml
+from offpiste.errors import ConfigError
 from offpiste.store.storage import Folder
+from offpiste.worlds.atari import check_game
 
 STOPPED_EARLY = 75
 """Exit code of a run that was told to stop before its end: the same command continues it."""
@@ -20,8 +22,8 @@ STOPPED_EARLY = 75
 @dataclass(frozen=True)
 class Arguments:
     """Train one agent on one game. The same command continues a run that was stopped or killed, exactly where it was.
-    Exit code 0: the frames are done; 75: told to stop before that (SIGTERM, Ctrl-C), to be continued; 1: an error.
-    Whole numbers may be written as 20k or 200M.
+    Exit code 0: the frames are done; 75: told to stop before that (SIGTERM, Ctrl-C), to be continued; 1: an error;
+    2: the command line makes no sense. Whole numbers may be written as 20k or 200M.
     """
 
     run: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
@@ -37,18 +39,23 @@ class Arguments:
 
 def defaults(words: Sequence[str]) -> Arguments:
     """Return the defaults for reading a command line: those of the method and of the file that it names."""
-    file = _option(words, "--config")
-    base = read_toml(file) if file else RunConfig()
-    name = _option(words, "--method") or base.method
+    file, asked = _option(words, "--config"), _option(words, "--method")
+    settings = read_settings(file) if file else {}
+    name = settings.get("method", asked or RunConfig().method)
+    if asked and asked != name:
+        raise ConfigError(
+            f"{file} is for the method {name!r}, and --method says {asked!r}; take `method`, [exploration] and [bonus] "
+            "out of the file to use it with any method"
+        )
     method = methods.find(name)
     base = dataclasses.replace(RunConfig(), method=name, exploration=method.exploration, bonus=method.bonus)
-    return Arguments(run=read_toml(file, base) if file else base, config=file)
+    return Arguments(run=from_dict(RunConfig, settings, base=base), config=file)
 
 
 def main(arguments: Arguments) -> int:
     """Train and show how it goes."""
     config = arguments.run
-    methods.find(config.method)
+    check_game(config.game)
     if arguments.print_config:
         print(to_toml(config), end="")
         return 0
@@ -59,7 +66,7 @@ def main(arguments: Arguments) -> int:
         last = train(config, folder, report, accept_version=arguments.accept_version)
         report(last)
     if last.state == "finished":
-        print(f"finished {last.frames:,} frames; results in {folder.location}", file=sys.stderr)
+        print(f"{last.frames:,} frames are done; results in {folder.location}", file=sys.stderr)
         return 0
     print(f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues", file=sys.stderr)
     return STOPPED_EARLY

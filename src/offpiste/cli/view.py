@@ -36,7 +36,7 @@ def watch(config: RunConfig, location: str) -> Iterator[Callable[["Progress"], N
 
 def panel(title: str, progress: "Progress") -> RenderableType:
     """Return the live view."""
-    share = progress.frames / max(1, progress.target_frames)
+    share = min(1.0, progress.frames / max(1, progress.target_frames))
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
         ProgressBar(total=1.0, completed=share, width=40),
@@ -53,7 +53,7 @@ def panel(title: str, progress: "Progress") -> RenderableType:
 
 def line(progress: "Progress") -> str:
     """Return one line of plain text."""
-    share = 100 * progress.frames / max(1, progress.target_frames)
+    share = min(100.0, 100 * progress.frames / max(1, progress.target_frames))
     text = f"{progress.frames:,} frames ({share:.1f}%), {_rate(progress)}, ETA {_eta(progress)}, {_figures(progress)}"
     return f"{text}; {progress.note}" if progress.note else text
 
@@ -79,7 +79,7 @@ def _rate(progress: "Progress") -> str:
 def _eta(progress: "Progress") -> str:
     if progress.seconds_left is not None:
         return str(timedelta(seconds=round(progress.seconds_left)))
-    return "–" if progress.learning else "once it learns"
+    return "–" if progress.learning or progress.state != "running" else "once it learns"
 
 
 def _figures(progress: "Progress") -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
-from offpiste.run.folder import read_config
+from offpiste.run.folder import KEPT_ITERATIONS, read_config
 from offpiste.run.loop import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
@@ -39,10 +39,7 @@ def evaluate(
         state, _ = game.reset()
         total, steps, over = 0.0, 0, False
         while not over:
-            if generator.random() <= config.exploration.epsilon_evaluation:
-                action = int(generator.integers(game.action_count))
-            else:
-                action = agent.greedy_action(state, noise)
+            action = agent.act(state, config.exploration.epsilon_evaluation, generator, noise)
             state, reward, terminated, truncated, _ = game.step(action)
             total, steps, over = total + reward, steps + 1, terminated or truncated
         yield Played(total, steps)
@@ -57,8 +54,8 @@ def _load_agent(folder: Folder, config: RunConfig, action_count: int, iteration:
         weights = newest_object(folder, f"kept/{iteration:06d}-weights")
     except KeyError:
         raise StoreError(
-            f"{folder.location} keeps no weights of iteration {iteration}; "
-            "they are kept after iterations 1, 10, 50, 100, 150 and 200"
+            f"{folder.location} keeps no weights of iteration {iteration}; they are kept after iterations "
+            f"{', '.join(map(str, KEPT_ITERATIONS))}, with the first checkpoint that follows"
         ) from None
     agent.load_weights(arrays.unpack(weights))
     return agent

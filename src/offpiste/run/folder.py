@@ -4,7 +4,7 @@ run.json        configuration, fingerprints and version; written once
 attempts/       one object per process that worked on the run
 manifests/      one per checkpoint, the last two kept     objects/  what they list
 status.json     how far the run is, renewed every half minute; for people and tools that watch
-*.parquet       the tables of a finished run, one file each
+*.parquet       the tables, one file each, as of the last time that a process finished or was told to stop
 tensorboard/    curves while training, where the folder is on a local disk
 """
 
@@ -34,6 +34,8 @@ from offpiste.store.records import REPRODUCIBLE, RecordLog
 from offpiste.store.storage import Folder
 from offpiste.worlds.atari import FRAME_SHAPE
 
+KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
+"""Iterations after which weights and bonus model are kept for good."""
 CHANGING = ("loop", "coverage", "agent", "replay", "bonus")
 """Objects of a checkpoint that hold the loop's state; `records` holds the open rows, the rest lasts."""
 
@@ -87,10 +89,10 @@ def digest(folder: Folder) -> str:
     Covered are weights, optimiser, decoded pictures, priorities, generators, the emulator, coverage, the bonus model
     and the rows of the reproducible tables; left out are wall clock, rates and attempts.
     """
+    config = read_config(folder)
     restored = newest_whole(folder)
     if restored is None:
-        raise StoreError(f"{folder.location} holds no checkpoint")
-    config = read_config(folder)
+        raise StoreError(f"{folder.location} holds no checkpoint yet")
     hasher = hashlib.sha256()
     for key in ("loop", "coverage", "agent", "bonus"):
         if key in restored.objects:

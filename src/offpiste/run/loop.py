@@ -132,7 +132,7 @@ class Loop:
             self._playing = True
         self._learn_if_due()
         state = self.game.observation
-        action = self._choose(state, self.epsilon, self._actions, self._noise)
+        action = self.agent.act(state, self.epsilon, self._actions, self._noise)
         next_state, reward, terminated, truncated, _ = self.game.step(action)
         ram = self.game.ram
         extrinsic = clip_extrinsic(reward)
@@ -154,16 +154,9 @@ class Loop:
             self._playing = True
         exploration = self.config.exploration
         noise = self._evaluation_noise if exploration.evaluation_noise else None
-        action = self._choose(game.observation, exploration.epsilon_evaluation, self._evaluation_actions, noise)
+        action = self.agent.act(game.observation, exploration.epsilon_evaluation, self._evaluation_actions, noise)
         _, reward, terminated, truncated, _ = game.step(action)
         return self._count_step(reward, terminated, truncated)
-
-    def _choose(
-        self, state: Any, chance: float, generator: np.random.Generator, noise: np.random.Generator | None
-    ) -> int:
-        if generator.random() <= chance:
-            return int(generator.integers(self.game.action_count))
-        return self.agent.greedy_action(state, noise)
 
     def _learn_if_due(self) -> None:
         agent = self.config.agent

@@ -25,11 +25,10 @@ def prepare(machine: MachineConfig) -> None:
     torch.set_num_threads(machine.threads)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    try:
-        torch.empty(0, device=machine.device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"machine.device {machine.device!r} cannot be used ({reason}); cpu always can") from None
+    device = torch.device(machine.device)
+    if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
+        found = torch.cuda.device_count()
+        raise ConfigError(f"machine.device is {machine.device!r}, but torch finds {found} GPUs here; cpu always works")
 
 
 def about_this_process(machine: MachineConfig) -> AttemptRow:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from offpiste.config import RunConfig
 from offpiste.errors import OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
-from offpiste.run.folder import CHANGING, claim, lasting_of
+from offpiste.run.folder import CHANGING, KEPT_ITERATIONS, claim, lasting_of, read_records
 from offpiste.run.loop import Loop, Step
 from offpiste.run.process import StopSignal, about_this_process, prepare, stop_on_signals, utc_now
 from offpiste.seeding import stream
@@ -23,8 +23,6 @@ from offpiste.store.checkpoints import Checkpoints, attempt_names, begin_attempt
 from offpiste.store.records import AttemptRow, RecordLog, TimingRow, to_parquet
 from offpiste.store.storage import Folder
 
-KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
-"""Iterations after which weights and bonus model are kept for good."""
 PROGRESS_SECONDS = 0.25
 STATUS_SECONDS = 30.0
 FIRST_RETRY_SECONDS = 15.0
@@ -110,8 +108,7 @@ class _Attempt:
                 next_status = now + STATUS_SECONDS
         finished = self.loop.counted_steps >= self.target_steps
         self._at_last(self.save)
-        if finished:
-            self._at_last(self._write_tables)
+        self._at_last(self._write_tables)
         state = "finished" if finished else "paused"
         self.write_status(state)
         return self.progress(state)
@@ -131,7 +128,7 @@ class _Attempt:
     def progress(self, state: str) -> Progress:
         rate = self._rate()
         skip = self.config.world.frame_skip
-        left = self.target_steps - self.loop.counted_steps
+        left = max(0, self.target_steps - self.loop.counted_steps)
         learning = self.loop.learning
         totals = self.loop.coverage.totals()
         return Progress(
@@ -142,7 +139,7 @@ class _Attempt:
             episodes=self.loop.episodes["train"],
             epsilon=self.loop.epsilon,
             steps_per_second=rate,
-            seconds_left=left / rate if rate and (learning or left <= 0) else None,
+            seconds_left=left / rate if rate and learning and state == "running" else None,
             learning=learning,
             last_return=self.returns[-1] if self.returns else None,
             mean_return=sum(self.returns) / len(self.returns) if self.returns else None,
@@ -155,6 +152,7 @@ class _Attempt:
         """Tell whoever watches how far the run is; a failure to do so is not worth stopping for."""
         status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         try:
+            self.checkpoints.stop_if_superseded()
             self.folder.put("status.json", json.dumps(status).encode())
         except StoreError as error:
             self.note = self.note or f"status could not be written: {error}"
@@ -220,13 +218,13 @@ def train(
 ) -> Progress:
     """Train, or continue, the run in this folder until its frames are done or the process is told to stop."""
     prepare(config.machine)
-    loop, records = Loop(config), RecordLog()  # before anything is written, for a game may be unknown
+    loop = Loop(config)  # before anything is written, for a game or a bonus may be unknown
     claim(folder, config, accept_version=accept_version)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
         name = begin_attempt(folder, dataclasses.asdict(about))
         checkpoints = Checkpoints(folder, name)
-        kept, note = _restore(checkpoints, loop, records)
+        records, kept, note = _restore(checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.training_steps, note=note)
         folder.put(f"attempts/{name}.json", json.dumps(dataclasses.asdict(about)).encode())
         curves = Curves(folder, loop.training_steps)
@@ -246,17 +244,16 @@ def train(
             curves.close()
 
 
-def _restore(checkpoints: Checkpoints, loop: Loop, records: RecordLog) -> tuple[dict[str, bytes | None] | None, str]:
-    """Take up the newest checkpoint; return the names of what it keeps, or None if there is none, and a note."""
+def _restore(checkpoints: Checkpoints, loop: Loop) -> tuple[RecordLog, dict[str, bytes | None] | None, str]:
+    """Take up the newest checkpoint; return its records, the names of what it keeps (None without one), and a note."""
     restored = checkpoints.restore()
     if restored is None:
-        return None, ""
+        return RecordLog(), None, ""
     objects = restored.objects  # as much as the replay again, so this function ends before training begins
     state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}
     loop.load_state(state, lasting_of(objects, "chunk", "dictionary"))
-    records.load_state(arrays.unpack(objects["records"]), lasting_of(objects, "part"))
     note = ""
     if restored.broken:
         broken = "; ".join(restored.broken)
         note = f"went back to step {loop.training_steps:,}, for a newer checkpoint is broken: {broken}"
-    return dict.fromkeys(lasting_of(objects, "kept")), note
+    return read_records(objects), dict.fromkeys(lasting_of(objects, "kept")), note

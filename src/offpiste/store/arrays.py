@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load, save
 
-Value = np.ndarray[Any, Any] | np.generic | dict[str, Any] | list[Any] | str | int | float | bool | None
 _JSON_KEY = "offpiste"
 
 

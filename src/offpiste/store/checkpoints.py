@@ -53,7 +53,7 @@ class Checkpoints:
 
     def save(self, step: int, changing: Mapping[str, bytes], lasting: Mapping[str, Callable[[], bytes]]) -> Saved:
         """Write a checkpoint: `changing` anew, and of `lasting` only what the checkpoint before did not have."""
-        self._stop_if_superseded()
+        self.stop_if_superseded()
         named: dict[str, dict[str, Any]] = {}
         written = 0
         count = 0
@@ -72,10 +72,10 @@ class Checkpoints:
             written += len(data)
             count += 1
         manifest = {"format": FORMAT, "step": step, "attempt": self._attempt, "objects": named}
-        self._stop_if_superseded()  # writing the objects may have taken minutes
+        self.stop_if_superseded()  # writing the objects may have taken minutes
         self._folder.put(f"manifests/{manifest_name}", _sealed(manifest))
         self._named = named
-        self._stop_if_superseded()
+        self.stop_if_superseded()
         self._delete_old(manifest_name)
         return Saved(written, count)
 
@@ -90,7 +90,8 @@ class Checkpoints:
             self._named = restored.named
         return restored
 
-    def _stop_if_superseded(self) -> None:
+    def stop_if_superseded(self) -> None:
+        """Raise Superseded if a newer attempt has begun."""
         newest = max(attempt_names(self._folder), default=self._attempt)
         if newest > self._attempt:
             raise Superseded(f"attempt {newest} has taken over this run; attempt {self._attempt} stops")

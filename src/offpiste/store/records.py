@@ -63,7 +63,7 @@ class IterationRow:
     phase: str
     """train or evaluation."""
     complete: bool
-    """False for the last row of a run that was stopped within an iteration."""
+    """False for the last row where the run ended, or was stopped, within an iteration."""
     end_step: int
     """Agent steps of training at its end."""
     end_frame: int
@@ -85,11 +85,11 @@ class IterationRow:
     loss_mean: float | None
     """Mean loss, before weights."""
     greatest_q_mean: float | None
-    """Mean of the target network's greatest value on sampled states."""
+    """Mean of the target network's greatest value, n steps on from sampled states."""
     target_mass_low: float | None
-    """Mean target probability on the lowest atom, -10."""
+    """Mean target probability on the lowest atom, -10 by default."""
     target_mass_high: float | None
-    """Mean target probability on the highest atom, +10."""
+    """Mean target probability on the highest atom, +10 by default."""
     rooms_total: int | None
     """Rooms seen so far in the run."""
     cells_total: int | None
@@ -211,7 +211,8 @@ def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 def from_parquet(data: bytes) -> list[dict[str, Any]]:
     """Return the rows of a Parquet file."""
-    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(data)).to_pylist()
+    # Without threads: those of pyarrow sometimes abort a process that ends soon after.
+    rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).to_pylist()
     return rows
 
 

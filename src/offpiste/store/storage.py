@@ -50,7 +50,7 @@ class Folder:
             else:
                 _put_remote(self._fs, f"{self._root}/{name}", data)
         except OSError as error:
-            raise StoreError(f"cannot write {name} to {self.location}: {error}") from error
+            raise StoreError(f"cannot write {name} to {self.location} ({error}); may you write there?") from error
 
     def get(self, name: str) -> bytes | None:
         """Return an object's bytes, or None if there is no such object."""
