@@ -17,6 +17,7 @@ class Method:
 METHODS = {
     "epsilon_greedy": Method(),
     "noisy_nets": Method(ExplorationConfig(epsilon_start=0.0, epsilon_final=0.0, noisy=True)),
+    "pixelcnn": Method(bonus=BonusConfig(name="pixelcnn", options={"decay": 1.0}, scale=0.1)),
 }
 
 

@@ -15,7 +15,9 @@ from offpiste.config import BonusConfig, from_dict
 from offpiste.errors import ConfigError, did_you_mean
 
 ENTRY_POINTS = "offpiste.bonuses"
-BUILT_IN: dict[str, str] = {}
+BUILT_IN: dict[str, str] = {
+    "pixelcnn": "offpiste.bonuses.pixelcnn:PixelCnn",
+}
 """Where our own bonuses are; imported only when asked for."""
 
 
