@@ -17,7 +17,13 @@ class Method:
 METHODS = {
     "epsilon_greedy": Method(),
     "noisy_nets": Method(ExplorationConfig(epsilon_start=0.0, epsilon_final=0.0, noisy=True)),
+    "cts": Method(bonus=BonusConfig(name="cts", scale=0.0005)),
     "pixelcnn": Method(bonus=BonusConfig(name="pixelcnn", options={"decay": 1.0}, scale=0.1)),
+    "icm": Method(bonus=BonusConfig(name="icm", options={"forward_weight": 0.005}, scale=0.005)),
+    "rnd": Method(bonus=BonusConfig(name="rnd", options={"learning_rate": 2e-4}, scale=1e-4, clip_sum=False)),
+    "rnd_released": Method(
+        bonus=BonusConfig(name="rnd_released", options={"learning_rate": 1e-4}, scale=5e-5, clip_sum=False)
+    ),
 }
 
 

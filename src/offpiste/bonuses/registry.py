@@ -16,7 +16,11 @@ from offpiste.errors import ConfigError, did_you_mean
 
 ENTRY_POINTS = "offpiste.bonuses"
 BUILT_IN: dict[str, str] = {
+    "cts": "offpiste.bonuses.cts:Cts",
+    "icm": "offpiste.bonuses.icm:Icm",
     "pixelcnn": "offpiste.bonuses.pixelcnn:PixelCnn",
+    "rnd": "offpiste.bonuses.rnd:Rnd",
+    "rnd_released": "offpiste.bonuses.rnd:RndReleased",
 }
 """Where our own bonuses are; imported only when asked for."""
 

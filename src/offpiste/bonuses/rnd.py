@@ -89,8 +89,8 @@ class RndReleased:
     As released, a spread is like a variance, no root is taken, and the statistics of the picture are fed with the
     picture as the networks see it, normalised and clipped, which makes the input almost binary. The code does not fix
     whether L is compared with the statistics before or after they saw it; we take those after, which its control
-    dependency asks for, so that the first bonus is 0. Ours is float64, where theirs, in float32, stalls after some ten
-    million steps.
+    dependency asks for, so that the first bonus is 0. Ours are float64; theirs are float32, where counts past 2^24 are
+    no longer exact.
     """
 
     Options = RndReleasedOptions
@@ -226,15 +226,15 @@ def initialise(network: nn.Module, generator: np.random.Generator) -> None:
             parameter.zero_()
         else:
             drawn = orthogonal(parameter.shape[0], parameter[0].numel(), generator)
-            parameter.copy_(torch.from_numpy(math.sqrt(2.0) * drawn).view(parameter.shape))
+            parameter.copy_(math.sqrt(2.0) * drawn.reshape(parameter.shape))
 
 
-def orthogonal(rows: int, columns: int, generator: np.random.Generator) -> NDArray[np.float64]:
+def orthogonal(rows: int, columns: int, generator: np.random.Generator) -> Tensor:
     """Return a matrix whose rows, or columns if they are fewer, are orthonormal, each such matrix equally likely."""
     gaussian = generator.standard_normal((max(rows, columns), min(rows, columns)))
-    q, r = np.linalg.qr(gaussian)
-    q *= np.sign(np.diagonal(r))  # without it the result would depend on LAPACK's choice of signs
-    return np.ascontiguousarray(q if rows >= columns else q.T)
+    q, r = torch.linalg.qr(torch.from_numpy(gaussian))  # on the run's threads, where numpy's takes all and crawls
+    drawn: Tensor = q * r.diagonal().sign()  # without the signs, not every matrix is equally likely
+    return drawn if rows >= columns else drawn.T
 
 
 def _check_learning_rate(learning_rate: float) -> None:

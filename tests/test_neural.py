@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from offpiste.neural import (
+    SameConvolution,
+    adam_arrays,
+    copy_parameters,
+    load_adam,
+    load_network,
+    network_arrays,
+    same_padding,
+)
+from offpiste.store import arrays
+
+each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+
+
+@pytest.mark.parametrize(
+    ("length", "kernel", "stride", "padding"),
+    [
+        (84, 8, 4, (2, 2)),
+        (21, 4, 2, (1, 2)),
+        (11, 3, 1, (1, 1)),
+        (42, 3, 2, (0, 1)),
+        (6, 3, 2, (0, 1)),
+        (4, 1, 2, (0, 0)),  # a kernel smaller than its stride needs none
+    ],
+)
+def test_padding_is_that_of_tensorflow(length: int, kernel: int, stride: int, padding: tuple[int, int]) -> None:
+    assert same_padding(length, kernel, stride) == padding
+
+
+@pytest.mark.parametrize("size", [(6, 6), (5, 5), (6, 5), (7, 9)])
+def test_the_odd_pixel_goes_to_the_bottom_and_the_right(size: tuple[int, int]) -> None:
+    convolution = SameConvolution(1, 1, 3, 2, size)
+    with torch.no_grad():
+        for parameter in convolution.parameters():
+            parameter.fill_(1.0)
+    picture = torch.arange(float(size[0] * size[1])).view(1, 1, *size)
+    (top, bottom), (left, right) = (same_padding(length, 3, 2) for length in size)
+    padded = functional.pad(picture, (left, right, top, bottom))
+    expected = padded.unfold(2, 3, 2).unfold(3, 3, 2).sum((4, 5)) + 1.0
+    torch.testing.assert_close(convolution(picture), expected)
+    assert expected.shape[2:] == tuple((length + 1) // 2 for length in size)
+
+
+@each_dtype
+def test_a_network_comes_back_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
+    one, two = network(0, dtype), network(1, dtype)
+    saved = network_arrays(one, "online/")
+    assert set(saved) == {
+        f"online/{layer}.{part}" for layer in ("convolution", "linear") for part in ("weight", "bias")
+    }
+    assert {value.dtype for value in saved.values()} == {np.dtype(np.float32)}
+    load_network(two, arrays.unpack(arrays.pack(saved)), "online/")
+    assert_same(one, two)
+    assert {parameter.dtype for parameter in two.parameters()} == {dtype}
+
+
+def test_arrays_are_copies_in_the_usual_order_whatever_the_layout() -> None:
+    made = network(0, torch.float32)
+    assert made.convolution.weight.is_contiguous(memory_format=torch.channels_last)
+    saved = network_arrays(made)
+    weight = made.convolution.weight.detach().clone()
+    assert saved["convolution.weight"].flags.c_contiguous
+    with torch.no_grad():
+        made.convolution.weight.zero_()
+    np.testing.assert_array_equal(saved["convolution.weight"], weight.numpy())
+    load_network(made, saved)
+    saved["convolution.weight"][:] = 7.0
+    torch.testing.assert_close(made.convolution.weight, weight, rtol=0.0, atol=0.0)
+    assert made.convolution.weight.is_contiguous(memory_format=torch.channels_last)
+
+
+@each_dtype
+def test_adam_goes_on_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
+    one, two = network(0, dtype), network(1, dtype)
+    adams = [adam(made) for made in (one, two)]
+    for seed in range(3):
+        step(one, adams[0], seed)
+    step(two, adams[1], 9)  # moments that must be forgotten
+    saved = adam_arrays(adams[0], one, "adam/")
+    assert saved["adam/convolution.weight/step"] == 3.0
+    assert set(saved) == {
+        f"adam/{name}/{key}" for name, _ in one.named_parameters() for key in ("step", "exp_avg", "exp_avg_sq")
+    }
+    load_network(two, network_arrays(one))
+    load_adam(adams[1], two, arrays.unpack(arrays.pack(saved)), "adam/")
+    for seed in range(3, 6):
+        step(one, adams[0], seed)
+        step(two, adams[1], seed)
+    assert_same(one, two)
+    assert adams[1].state[two.convolution.weight]["exp_avg"].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_the_moments_that_were_saved_and_loaded_stay_apart_from_those_at_work() -> None:
+    made = network(0, torch.float32)
+    optimizer = adam(made)
+    step(made, optimizer, 0)
+    saved = adam_arrays(optimizer, made, "adam/")
+    kept = {key: value.copy() for key, value in saved.items()}
+    load_adam(optimizer, made, saved, "adam/")
+    step(made, optimizer, 1)
+    for key, value in saved.items():
+        np.testing.assert_array_equal(value, kept[key])
+
+
+def test_before_its_first_step_adam_has_no_arrays_and_loading_none_forgets_all() -> None:
+    fresh, used = network(0, torch.float32), network(1, torch.float32)
+    adams = [adam(made) for made in (fresh, used)]
+    step(used, adams[1], 9)
+    saved = adam_arrays(adams[0], fresh, "adam/")
+    assert saved == {}
+    load_network(used, network_arrays(fresh))
+    load_adam(adams[1], used, saved, "adam/")
+    for seed in range(2):
+        step(fresh, adams[0], seed)
+        step(used, adams[1], seed)
+    assert_same(fresh, used)
+
+
+def test_a_copy_to_a_coarser_network_rounds() -> None:
+    fine, coarse = network(0, torch.float32), network(1, torch.bfloat16)
+    copy_parameters(fine, coarse)
+    for one, two in zip(fine.parameters(), coarse.parameters(), strict=True):
+        torch.testing.assert_close(two.detach(), one.detach().bfloat16(), rtol=0.0, atol=0.0)
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+        self.linear = nn.Linear(16, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.convolution(x).flatten(1))  # type: ignore[no-any-return]
+
+
+def network(seed: int, dtype: torch.dtype) -> Small:
+    """A network with known weights, laid out as those at work are."""
+    made = Small()
+    draws = np.random.default_rng(seed)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.copy_(torch.from_numpy(draws.standard_normal(tuple(parameter.shape))))
+    return made.to(dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def adam(made: nn.Module) -> torch.optim.Adam:
+    return torch.optim.Adam(made.parameters(), lr=0.01, fused=True)
+
+
+def step(made: Small, optimizer: torch.optim.Adam, seed: int) -> None:
+    draws = np.random.default_rng(seed).standard_normal((2, 3, 4, 4))
+    x = torch.from_numpy(draws).to(made.convolution.weight.dtype)
+    optimizer.zero_grad()
+    loss: Tensor = made(x).square().sum()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+
+
+def assert_same(one: nn.Module, two: nn.Module) -> None:
+    for first, second in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(first.detach(), second.detach(), rtol=0.0, atol=0.0)
