@@ -186,7 +186,7 @@ def test_an_unknown_key_in_a_file_is_refused_and_the_closest_named(
     [
         (["--config", "missing.toml"], "there is no file missing.toml"),
         (["--method", "epsilon_gredy"], "no method named 'epsilon_gredy'; did you mean 'epsilon_greedy'?"),
-        (["--method=rnb"], "no method named 'rnb'; known: "),
+        (["--method=rnb"], "no method named 'rnb'; did you mean 'rnd'?"),
         (["--agent.discount", "2"], "agent.discount lies between 0 and 1, not at 2.0"),
     ],
 )
