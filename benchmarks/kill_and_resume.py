@@ -22,17 +22,17 @@ from offpiste.store.storage import Folder
 
 SETTINGS = """
 [world]
-episode_frames = 2000
+episode_frames = {episode_frames}
 
 [agent]
-replay_capacity = 1200
-min_history_steps = 400
+replay_capacity = {replay_capacity}
+min_history_steps = {min_history_steps}
 target_update_steps = 200
 convolution_channels = [16, 32, 32]
 hidden_units = 128
 
 [schedule]
-iteration_steps = 900
+iteration_steps = {iteration_steps}
 evaluation_steps = 100
 
 [exploration]
@@ -42,35 +42,33 @@ epsilon_decay_steps = 1000
 checkpoint_minutes = 0.03
 """
 
-SHORT_FRAMES = 8_000
+FULL = {"episode_frames": 2_000, "replay_capacity": 1_200, "min_history_steps": 400, "iteration_steps": 900}
+QUICK = {"episode_frames": 800, "replay_capacity": 400, "min_history_steps": 200, "iteration_steps": 300}
 
 
 def main() -> int:
     """Run all cases and return 0 if every digest is as it should be."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 kills, and a quarter of the frames for them")
+    parser.add_argument("--quick", action="store_true", help="3 kills, and a quarter of everything")
     parser.add_argument("--method", default="epsilon_greedy")
     parser.add_argument("--game", default="montezuma_revenge")
     parser.add_argument("--chance", type=int, default=0, help="seed of the moments at which to kill")
     options = parser.parse_args()
-    kills, frames = (3, SHORT_FRAMES) if options.quick else (20, 4 * SHORT_FRAMES)
+    kills, short, frames, settings = (3, 2_000, 2_000, QUICK) if options.quick else (20, 8_000, 32_000, FULL)
     chance = random.Random(options.chance)  # noqa: S311
     with tempfile.TemporaryDirectory() as folder:
-        case = Case(Path(folder), options.game, options.method)
-        left_alone = case.finish("left alone", SHORT_FRAMES)
-        left_alone_longer = left_alone if frames == SHORT_FRAMES else case.finish("left alone longer", frames)
+        case = Case(Path(folder), options.game, options.method, SETTINGS.format(**settings))
+        left_alone = case.finish("left alone", short)
+        left_alone_longer = left_alone if frames == short else case.finish("left alone longer", frames)
         killed, happened = case.kill_often("killed", frames, kills, chance)
         truncated, noted = case.truncate("truncated", frames, chance)
-        case.finish("stopped", SHORT_FRAMES // 2)
+        case.finish("stopped", short // 2)
         verdicts = {
             f"SIGKILL at {happened} random moments": killed == left_alone_longer,
-            f"stopped at {SHORT_FRAMES // 2:,} frames, continued to {SHORT_FRAMES:,}": case.finish(
-                "stopped", SHORT_FRAMES
-            )
-            == left_alone,
+            f"stopped at {short // 2:,} frames, continued to {short:,}": case.finish("stopped", short) == left_alone,
             "an object truncated, the older checkpoint used, and said so": truncated == left_alone_longer and noted,
-            "the same seed once more": case.finish("again", SHORT_FRAMES) == left_alone,
-            "another seed differs": case.finish("other seed", SHORT_FRAMES, seed=1) != left_alone,
+            "the same seed once more": case.finish("again", short) == left_alone,
+            "another seed differs": case.finish("other seed", short, seed=1) != left_alone,
         }
         for what, holds in verdicts.items():
             print(f"{'ok  ' if holds else 'FAIL'} {what}")
@@ -82,12 +80,12 @@ def main() -> int:
 class Case:
     """Runs below one folder, each in a folder of its own by name."""
 
-    def __init__(self, folder: Path, game: str, method: str) -> None:
+    def __init__(self, folder: Path, game: str, method: str, settings: str) -> None:
         self._folder = folder
         self._game = game
         self._method = method
         self._settings = folder / "settings.toml"
-        self._settings.write_text(SETTINGS)
+        self._settings.write_text(settings)
 
     def start(self, name: str, frames: int, seed: int = 0) -> subprocess.Popen[bytes]:
         """Start training, or continue it."""
