@@ -20,7 +20,7 @@ from offpiste.run.process import StopSignal, about_this_process, prepare, stop_o
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, attempt_names, begin_attempt
-from offpiste.store.records import AttemptRow, RecordLog, TimingRow, to_parquet
+from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet
 from offpiste.store.storage import Folder
 
 PROGRESS_SECONDS = 0.25
@@ -181,7 +181,7 @@ class _Attempt:
                 self.kept[f"kept/{iteration:06d}-bonus"] = arrays.pack(self.loop.bonus.state())
 
     def _write_tables(self) -> None:
-        rows = {table: self.records.rows(table) for table in ("episodes", "iterations", "timing")}
+        rows = {table: self.records.rows(table) for table in LOGGED}
         partial = self.loop.partial_iteration()
         if partial is not None:
             rows["iterations"].append(dataclasses.asdict(partial))
