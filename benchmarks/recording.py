@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from offpiste.agent.replay import Replay
 from offpiste.config import WorldConfig
 from offpiste.seeding import stream
-from offpiste.worlds.atari import FRAME_SHAPE, AtariGame
+from offpiste.worlds.atari import AtariGame
+from offpiste.worlds.base import FRAME_SHAPE
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
 from offpiste.seeding import stream
-from offpiste.worlds.atari import FRAME_SHAPE
+from offpiste.worlds.base import FRAME_SHAPE
 from recording import fill, record
 
 MOST_MEGABYTES = 600

@@ -30,6 +30,7 @@ from offpiste.errors import ConfigError
 CHANGED: dict[str, Any] = {
     "game": "pitfall",
     "method": "rnd",
+    "variant": "beta=0.1",
     "seed": 1,
     "frames": 1_000,
     "world.frame_skip": 2,
@@ -87,6 +88,18 @@ def field_names(kind: Any, prefix: str = "") -> list[str]:
 
 def test_the_table_of_changed_settings_is_complete() -> None:
     assert list(CHANGED) == field_names(RunConfig)
+
+
+def test_a_setting_without_a_default_must_be_given() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Options:
+        size: int
+        rate: float
+        steps: int = 3
+
+    assert from_dict(Options, {"size": 1, "rate": 0.5}) == Options(1, 0.5)
+    with pytest.raises(ConfigError, match=r"bonus\.options\.rate must be set"):
+        from_dict(Options, {"size": 1}, "bonus.options.")
 
 
 # TOML

@@ -31,6 +31,65 @@ def test_bonuses_are_added_to_plain_epsilon_greedy() -> None:
         assert name == "noisy_nets" or method.exploration == methods.find("epsilon_greedy").exploration
 
 
+@pytest.mark.parametrize(
+    ("method", "bonus", "name", "noisy", "scale"),
+    [
+        (None, None, "epsilon_greedy", False, 1.0),
+        ("noisy_nets", None, "noisy_nets", True, 1.0),
+        (None, "none", "epsilon_greedy", False, 1.0),
+        (None, "my_module:MyBonus", "my_bonus", False, 1.0),
+        (None, "installed", "installed", False, 1.0),
+        (None, "cts", "cts", False, 5e-4),
+        (None, "my_module:Cts", "epsilon_greedy+cts", False, 1.0),
+        ("cts", "cts", "cts", False, 5e-4),
+        ("noisy_nets", "none", "noisy_nets", True, 1.0),
+        ("noisy_nets", "my_module:MyBonus", "noisy_nets+my_bonus", True, 1.0),
+        ("noisy_nets", "cts", "noisy_nets+cts", True, 5e-4),
+        ("cts", "my_module:MyBonus", "cts+my_bonus", False, 1.0),
+        ("mine", "my_module:MyBonus", "mine", False, 1.0),
+        ("mine", "cts", "mine", False, 5e-4),
+        ("noisy_nets+my_bonus", "my_module:MyBonus", "noisy_nets+my_bonus", True, 1.0),
+    ],
+)
+def test_a_method_and_a_bonus_together_have_one_name(
+    method: str | None, bonus: str | None, name: str, noisy: bool, scale: float
+) -> None:
+    found, chosen = methods.choose(method, bonus)
+    assert (found, chosen.exploration.noisy, chosen.bonus.scale) == (name, noisy, scale)
+    assert chosen.bonus.name == (bonus or "none")
+    assert name not in methods.METHODS or chosen == methods.METHODS[name]
+    run = methods.base_run("deep_sea_5", method, bonus)
+    assert (run.run_id, run.bonus) == (f"deep_sea_5/{name}/seed-0", chosen.bonus)
+    assert run.world.frame_skip == 1
+
+
+@pytest.mark.parametrize(
+    ("bonus", "name"),
+    [
+        ("rnd", "rnd"),
+        ("MyInstalled", "MyInstalled"),
+        ("module:Count", "count"),
+        ("package.module:MyBonus", "my_bonus"),
+        ("module:PixelCNNBonus", "pixel_cnn_bonus"),
+        ("module:RND", "rnd"),
+        ("module:SimHash64", "sim_hash64"),
+    ],
+)
+def test_a_class_is_called_by_its_name_in_snake_case(bonus: str, name: str) -> None:
+    assert methods.short_name(bonus) == name
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "", "a b", "-a"])
+def test_a_name_that_no_folder_should_have_is_refused(name: str) -> None:
+    if name:
+        with pytest.raises(ConfigError, match="cannot name a run: with --method, give a name of letters"):
+            methods.choose(name, "rnd")
+    with pytest.raises(ConfigError, match="cannot name a run"):
+        methods.choose(None, name)
+
+
 def test_an_unknown_method_is_refused_with_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match=r"no method named 'rdn'; did you mean 'rnd'\?"):
+    with pytest.raises(
+        ConfigError, match=r"no method named 'rdn'; did you mean 'rnd'\? \(`offpiste methods` lists them"
+    ):
         methods.find("rdn")

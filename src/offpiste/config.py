@@ -110,9 +110,9 @@ class BonusConfig:
     """Which intrinsic reward is added, and how it is mixed with the game's own."""
 
     name: str = "none"
-    """Name of a bonus, or none."""
+    """Name of a bonus (`offpiste methods` lists them), module:Class of one of yours, or none; --bonus for short."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Options of that bonus, checked by the bonus itself."""
+    """Options of that bonus, checked by the bonus itself; on the command line --bonus.options.OPTION VALUE."""
     scale: float = 1.0
     """Factor of the bonus (β)."""
     clip_sum: bool = True
@@ -139,6 +139,8 @@ class RunConfig:
     """Any game that ale-py ships, in snake_case; `offpiste games` lists the twelve of the paper."""
     method: str = "epsilon_greedy"
     """The way of exploring, by name."""
+    variant: str = ""
+    """What sets this run apart from its method's own constants, as in beta=0.0001,lr=0.0002; part of its folder."""
     seed: int = 0
     """Everything random in the run derives from it."""
     frames: int = 200_000_000
@@ -157,7 +159,8 @@ class RunConfig:
     @property
     def run_id(self) -> str:
         """A readable name, also the folder of the run below the output folder."""
-        return f"{self.game}/{self.method}/seed-{self.seed}"
+        variant = f"/{self.variant}" if self.variant else ""
+        return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
 
 
 def protocol(config: RunConfig) -> dict[str, Any]:
@@ -209,6 +212,11 @@ def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T 
             values[key] = _checked(hints[key], value, name)
     if base is not None:
         return typing.cast(T, dataclasses.replace(typing.cast(Any, base), **values))
+    needed = [
+        item for item in dataclasses.fields(typing.cast(Any, kind)) if item.name not in values and _required(item)
+    ]
+    if needed:
+        raise ConfigError(f"{', '.join(where + item.name for item in needed)} must be set")
     return kind(**values)
 
 
@@ -271,6 +279,10 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
     return value
 
 
+def _required(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
 def _check_ranges(config: RunConfig) -> None:
     world, agent, machine = config.world, config.agent, config.machine
     probabilities = {
@@ -316,6 +328,10 @@ def _check_ranges(config: RunConfig) -> None:
     for name, value in not_negative.items():
         if not 0 <= value < math.inf:
             raise ConfigError(f"{name} is 0 or above, not {value}")
+    if not re.fullmatch(r"(?!seed-)[\w=+-][\w=+,.-]*|", config.variant, re.ASCII):
+        raise ConfigError(
+            f"variant is letters, digits and =,._+- and does not begin with seed-; not {config.variant!r}"
+        )
     if not math.isfinite(config.bonus.scale):
         raise ConfigError(f"bonus.scale is a finite number, not {config.bonus.scale}")
     if agent.value_atoms < 2:

@@ -1,9 +1,11 @@
 """The ways of exploring, each a pair of how actions are chosen and which bonus is added, with the tuned constants."""
 
+import re
 from dataclasses import dataclass, field
 
-from offpiste.config import BonusConfig, ExplorationConfig
+from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, from_dict
 from offpiste.errors import ConfigError, did_you_mean
+from offpiste.worlds.registry import settings
 
 
 @dataclass(frozen=True)
@@ -12,6 +14,8 @@ class Method:
 
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     bonus: BonusConfig = field(default_factory=BonusConfig)
+    source: str = "the paper"
+    """Where the constants come from."""
 
 
 METHODS = {
@@ -22,7 +26,8 @@ METHODS = {
     "icm": Method(bonus=BonusConfig(name="icm", options={"forward_weight": 0.005}, scale=0.005)),
     "rnd": Method(bonus=BonusConfig(name="rnd", options={"learning_rate": 2e-4}, scale=1e-4, clip_sum=False)),
     "rnd_released": Method(
-        bonus=BonusConfig(name="rnd_released", options={"learning_rate": 1e-4}, scale=5e-5, clip_sum=False)
+        bonus=BonusConfig(name="rnd_released", options={"learning_rate": 1e-4}, scale=5e-5, clip_sum=False),
+        source="the released code",
     ),
 }
 
@@ -30,5 +35,48 @@ METHODS = {
 def find(name: str) -> Method:
     """Return the method of this name."""
     if name not in METHODS:
-        raise ConfigError(f"no method named {name!r}{did_you_mean(name, METHODS)}")
+        raise ConfigError(
+            f"no method named {name!r}{did_you_mean(name, METHODS)} "
+            "(`offpiste methods` lists them; a name of your own goes with --bonus)"
+        )
     return METHODS[name]
+
+
+def choose(method: str | None = None, bonus: str | None = None) -> tuple[str, Method]:
+    """Return the name and the settings of what a method, a bonus or both ask for.
+
+    A bonus alone is added to ε-greedy actions and gives the method its name, a known method's bonus that method. Added
+    to a known method it makes `method+bonus`. With a method of another name, it is added to ε-greedy actions, or to
+    those of the known method before a plus. Constants go with the bonus: the table's, else a scale of 1.
+    """
+    if bonus is None:
+        name = method or RunConfig().method
+        return name, find(name)
+    own = short_name(bonus)
+    if method is None:
+        taken = own in METHODS and METHODS[own].bonus.name != bonus
+        method = RunConfig().method if taken or bonus == "none" else own
+    known = METHODS.get(method)
+    if known is not None and known.bonus.name == bonus:
+        return method, known
+    name = method if known is None else f"{method}+{own}"
+    if not re.fullmatch(r"\w[\w.+-]*", name, re.ASCII):
+        raise ConfigError(f"{name!r} cannot name a run: with --method, give a name of letters, digits and _ . + -")
+    explored_by = METHODS.get(method.partition("+")[0], Method())
+    tuned = {row.bonus.name: row.bonus for row in METHODS.values()}
+    return name, Method(explored_by.exploration, tuned.get(bonus, BonusConfig(name=bonus)), source="not tuned")
+
+
+def short_name(bonus: str) -> str:
+    """Return the name of a bonus, or that of its class in snake_case where it is given as module:Class."""
+    module, _, kind = bonus.rpartition(":")
+    if not module or not kind:
+        return bonus
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind).lower()
+
+
+def base_run(game: str, method: str | None = None, bonus: str | None = None) -> RunConfig:
+    """Return the run of a method or a bonus or both on a game, before anything else is set by hand."""
+    name, chosen = choose(method, bonus)
+    run = RunConfig(game=game, method=name, exploration=chosen.exploration, bonus=chosen.bonus)
+    return from_dict(RunConfig, settings(game), base=run)

@@ -392,7 +392,7 @@ def test_a_state_cut_short_is_refused() -> None:
 
 def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_picture_only() -> None:
     generator = stream(0, "bonus")
-    bonus = Cts(CtsOptions(), Context(18, 4, (84, 84), generator))
+    bonus = Cts(CtsOptions(), Context("montezuma_revenge", 18, 4, (84, 84), generator))
     state = np.random.default_rng(12).integers(0, 256, (4, 84, 84), np.uint8)
     state.setflags(write=False)
     ram = np.zeros(128, np.uint8)
@@ -408,7 +408,7 @@ def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_picture
 
 def test_it_is_made_by_its_place_and_has_no_options() -> None:
     place = "offpiste.bonuses.cts:Cts"
-    context = Context(18, 4, (84, 84), stream(0, "bonus"))
+    context = Context("montezuma_revenge", 18, 4, (84, 84), stream(0, "bonus"))
     assert isinstance(build(BonusConfig(name=place), context), Cts)
     with pytest.raises(ConfigError, match=r"bonus\.options\.depth"):
         build(BonusConfig(name=place, options={"depth": 3}), context)
@@ -473,7 +473,7 @@ def counted(
 
 
 def new_cts() -> Cts:
-    return Cts(CtsOptions(), Context(18, 4, (84, 84), stream(0, "bonus")))
+    return Cts(CtsOptions(), Context("montezuma_revenge", 18, 4, (84, 84), stream(0, "bonus")))
 
 
 def transition(frame: NDArray[np.uint8]) -> Transition:

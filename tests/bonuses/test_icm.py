@@ -259,7 +259,7 @@ def test_the_same_seed_pays_the_same_and_another_seed_does_not() -> None:
 
 def test_looking_changes_neither_what_is_seen_nor_any_generator() -> None:
     generator = stream(0, "bonus")
-    bonus = Icm(IcmOptions(), Context(ACTIONS, 4, STATE_SHAPE[1:], generator))
+    bonus = Icm(IcmOptions(), Context("montezuma_revenge", ACTIONS, 4, STATE_SHAPE[1:], generator))
     seen = transition()
     pixels = (seen.state.copy(), seen.next_state.copy())
     before = generators(generator)
@@ -270,7 +270,9 @@ def test_looking_changes_neither_what_is_seen_nor_any_generator() -> None:
 
 
 def make(options: IcmOptions | None = None, seed: int = 0) -> Icm:
-    return Icm(options or IcmOptions(), Context(ACTIONS, 4, STATE_SHAPE[1:], stream(seed, "bonus")))
+    return Icm(
+        options or IcmOptions(), Context("montezuma_revenge", ACTIONS, 4, STATE_SHAPE[1:], stream(seed, "bonus"))
+    )
 
 
 def transition(seed: int = 0, action: int = 2, terminated: bool = False, truncated: bool = False) -> Transition:

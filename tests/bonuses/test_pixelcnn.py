@@ -31,7 +31,7 @@ GATES: tuple[Gate, ...] = ("sum", "product")
 
 
 def context(size: int = 84, seed: int = 0) -> Context:
-    return Context(18, 4, (size, size), stream(seed, "bonus"))
+    return Context("montezuma_revenge", 18, 4, (size, size), stream(seed, "bonus"))
 
 
 def small_bonus(seed: int = 0, gate: Gate = "sum") -> PixelCnn:
@@ -200,7 +200,7 @@ def test_the_bonus_falls_with_the_number_of_pictures(
     assert bonus_of_gain(decayed_gain(gain, observed, decay=1.0)) == pytest.approx(bonus, rel=1e-5)
     made = small_bonus()
     made.load_state(made.state() | {"observed": observed - 1})
-    monkeypatch.setattr(made, "learn", lambda _: gain)
+    monkeypatch.setattr(made, "prediction_gain", lambda _: gain)
     assert made.observe(noise(20, 1)[0]) == pytest.approx(bonus, rel=1e-5)
 
 
@@ -228,7 +228,10 @@ def test_rmsprop_starts_from_a_mean_square_of_one_and_follows_its_formula() -> N
 
 @pytest.mark.parametrize("gate", GATES)
 def test_learning_is_what_plain_convolutions_and_autograd_give(gate: Gate) -> None:
-    made = PixelCnn(PixelCnnOptions(learning_rate=1e-3, gate=gate), Context(18, 4, (18, 26), stream(0, "bonus")))
+    made = PixelCnn(
+        PixelCnnOptions(learning_rate=1e-3, gate=gate),
+        Context("montezuma_revenge", 18, 4, (18, 26), stream(0, "bonus")),
+    )
     made.network.parameters.copy_(network((9, 13), gate).parameters)
     leaves = {name: layer.double().requires_grad_() for name, layer in made.network.layers.items()}
     mean_squares = {name: torch.ones_like(leaf) for name, leaf in leaves.items()}
@@ -248,7 +251,7 @@ def test_learning_is_what_plain_convolutions_and_autograd_give(gate: Gate) -> No
                 momenta[name] = 0.9 * momenta[name] + 1e-3 * g / torch.sqrt(mean_squares[name] + 1e-4)
                 leaf -= momenta[name]
             after = F.cross_entropy(reference_logits(leaves, picture, gate), target)
-        assert made.learn(picture) == pytest.approx(117 * (before - after).item(), rel=1e-4)
+        assert made.prediction_gain(picture) == pytest.approx(117 * (before - after).item(), rel=1e-4)
         for layer, leaf in zip(made.network.layers.values(), leaves.values(), strict=True):
             torch.testing.assert_close(layer.double(), leaf, rtol=1e-6, atol=1e-7)
         for layer, g in zip(made.network._gradients.values(), gradients, strict=True):

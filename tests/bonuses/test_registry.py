@@ -41,7 +41,7 @@ class Count:
 
 
 def context(seed: int = 0) -> Context:
-    return Context(18, 4, (84, 84), stream(seed, "bonus"))
+    return Context("montezuma_revenge", 18, 4, (84, 84), stream(seed, "bonus"))
 
 
 HERE = f"{__name__}:Count"
@@ -59,6 +59,11 @@ def test_any_class_is_found_by_module_and_name_and_checks_its_options() -> None:
         ConfigError, match=r"no setting named 'bonus.options.strat'; did you mean 'bonus.options.start'\?"
     ):
         build(BonusConfig(name=HERE, options={"strat": 7}), context())
+
+
+def test_a_class_without_options_is_refused_before_it_is_made() -> None:
+    with pytest.raises(ConfigError, match="has no `Options`: a frozen dataclass"):
+        build(BonusConfig(name="builtins:dict"), context())
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,7 @@ NAMES = [f"convolutions.{layer}.convolution.{part}" for layer in range(3) for pa
 
 
 def context(seed: int = 0) -> Context:
-    return Context(18, 4, SMALL, stream(seed, "bonus"))
+    return Context("montezuma_revenge", 18, 4, SMALL, stream(seed, "bonus"))
 
 
 def make(kind: type[Any], seed: int = 0) -> Any:

@@ -222,15 +222,142 @@ def test_options_of_a_bonus_come_from_the_file_and_the_command_line_may_change_t
         str(file),
         "--bonus.options.rate",
         "0.7",
-        "--bonus.options.sizes",
-        "3",
+        "--bonus.options.sizes=[3]",
         "--bonus.options.inner.deep",
     ]
     found = printed_config([*words, "2k"], capsys)["bonus"]["options"]
     assert found == options | {"rate": 0.7, "sizes": [3], "inner": {"deep": 2_000}}
-    said = Said(["train", "--bonus.options.rate", "0.7", "--print-config"], capsys)
+    said = Said(["train", "--config", str(file), "--bonus.options.rate.deep", "2"], capsys)
+    assert (said.code, said.errors) == (
+        1,
+        "offpiste: bonus.options.rate.deep: rate is no table of options but 0.5\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.7", 0.7),
+        ("-1e-3", -0.001),
+        ("7", 7),
+        ("2k", 2_000),
+        ("true", True),
+        ("[1, 2]", [1, 2]),
+        ("[]", []),
+        ("'7'", "7"),
+        ("sum", "sum"),
+        ("a=b", "a=b"),
+        ("2019-06-14", "2019-06-14"),
+        ("", ""),
+    ],
+)
+def test_an_option_of_a_bonus_is_read_as_toml_or_is_text(
+    text: str, value: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["--bonus.options.some-key", text], [f"--bonus.options.some_key={text}"]):
+        options = printed_config(["--method", "icm", *words], capsys)["bonus"]["options"]
+        assert options == {"forward_weight": 0.005, "some_key": value}
+        assert type(options["some_key"]) is type(value)
+
+
+def test_the_last_of_several_values_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--method=cts", "--method", "icm", "--bonus.options.a", "1", "--bonus.options.a=2"]
+    found = printed_config([*words, "--game", "freeway", "--game=deep_sea_5"], capsys)
+    assert (found["method"], found["bonus"]["options"]["a"], found["game"]) == ("icm", 2, "deep_sea_5")
+    assert found["world"]["frame_skip"] == 1
+
+
+@pytest.mark.parametrize("word", ["--method", "--bonus", "--bonus.name", "--bonus.options.rate"])
+def test_a_word_without_its_value_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(["train", word, "--print-config"], capsys)
     assert said.code == 2
-    assert "Unrecognized options: --bonus.options.rate" in said.error_text
+    assert word in said.error_text
+
+
+def test_a_bonus_is_added_by_its_name_or_class(capsys: pytest.CaptureFixture[str]) -> None:
+    added = printed_config(["--bonus", "my_module:MyBonus"], capsys)
+    assert (added["method"], added["bonus"]["name"], added["bonus"]["scale"]) == ("my_bonus", "my_module:MyBonus", 1.0)
+    assert printed_config(["--bonus=my_module:MyBonus"], capsys) == added
+    assert printed_config(["--bonus.name", "my_module:MyBonus"], capsys) == added
+    assert printed_config(["--bonus", "rnd"], capsys) == printed_config(["--method", "rnd"], capsys)
+
+    words = ["--method", "noisy_nets", "--bonus", "my_module:MyBonus", "--bonus.scale", "0.5"]
+    noisy = printed_config(words, capsys)
+    assert (noisy["method"], noisy["exploration"]["noisy"], noisy["bonus"]["scale"]) == (
+        "noisy_nets+my_bonus",
+        True,
+        0.5,
+    )
+    own = printed_config(["--method", "mine", "--bonus", "my_module:MyBonus", "--game", "deep_sea_5"], capsys)
+    assert (own["method"], own["exploration"]["noisy"], own["world"]["frame_skip"]) == ("mine", False, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--bonus", "my_module:MyBonus", "--bonus.options.a", "1"],
+        ["--method", "noisy_nets", "--bonus", "my_module:MyBonus"],
+        ["--method", "mine", "--bonus", "my_module:MyBonus"],
+        ["--bonus", "my_module:Cts"],
+    ],
+)
+def test_a_printed_configuration_with_a_bonus_is_read_back_identically(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(["train", *words, "--print-config"], capsys)
+    file = tmp_path / "settings.toml"
+    file.write_text(said.out)
+    assert Said(["train", "--config", str(file), "--print-config"], capsys).out == said.out
+    bonus = words[words.index("--bonus") + 1]
+    assert Said(["train", "--config", str(file), "--bonus", bonus, "--print-config"], capsys).out == said.out
+
+
+def test_a_bonus_on_the_command_line_and_a_file_must_not_disagree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[bonus]\nname = "mine:One"\nscale = 3\n')
+    found = printed_config(["--config", str(file)], capsys)
+    assert (found["method"], found["bonus"]["name"], found["bonus"]["scale"]) == ("epsilon_greedy", "mine:One", 3.0)
+    found = printed_config(["--config", str(file), "--method", "own"], capsys)
+    assert (found["method"], found["bonus"]["name"], found["bonus"]["scale"]) == ("own", "mine:One", 3.0)
+    said = Said(["train", "--config", str(file), "--bonus", "mine:Two"], capsys)
+    assert said.code == 1
+    assert "is for the bonus 'mine:One', and --bonus says 'mine:Two'; take `method`" in said.errors
+    file.write_text('method = "noisy_nets"\n[bonus]\nscale = 3\n')
+    found = printed_config(["--config", str(file), "--bonus", "mine:Two"], capsys)
+    assert (found["method"], found["bonus"]["name"], found["bonus"]["scale"]) == ("noisy_nets+two", "mine:Two", 3.0)
+    assert found["exploration"]["noisy"]
+
+
+@pytest.mark.parametrize("line", ["method = 3", "game = 3", "bonus = 3", "bonus.name = 3", "bonus.options = 3"])
+def test_a_name_of_the_wrong_kind_in_a_file_is_refused(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(line)
+    said = Said(["train", "--config", str(file), "--print-config"], capsys)
+    assert said.code == 1
+    assert re.fullmatch(rf"offpiste: {line.split()[0]} is (of kind|a table of settings).* not 3\n", said.errors)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rdn"], "no bonus named 'rdn'; did you mean 'rnd'?"),
+        (["nowhere_at_all:Bonus"], "cannot load the bonus 'nowhere_at_all:Bonus': No module named 'nowhere_at_all'"),
+        (["rnd", "--bonus.options.learning-rat", "1"], "no setting named 'bonus.options.learning_rat'; did you mean "),
+        (["rnd", "--bonus.options.learning-rate", "fast"], "bonus.options.learning_rate is of kind float, not 'fast'"),
+        (["icm", "--bonus.options.forward-weight=2"], "bonus.options.forward_weight lies between 0 and 1, not at 2.0"),
+    ],
+)
+def test_a_bonus_that_cannot_be_made_is_refused_and_leaves_nothing_behind(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(["train", "--out", str(tmp_path), "--bonus", *words], capsys)
+    assert said.code == 1
+    assert said.errors.splitlines()[-1].startswith(f"offpiste: {message}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_help_of_train_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,6 +370,8 @@ def test_the_help_of_train_names_every_setting(capsys: pytest.CaptureFixture[str
         assert re.search(rf"--{re.escape(flag)}\b", said.out), name
     for flag in ("--out STR", "--config FILE", "--print-config", "--accept-version"):
         assert flag in said.out
+    assert "--bonus.options.OPTION VALUE" in re.sub(r"[\s│]+", " ", said.out)
+    assert re.search(r"module:Class of one of yours, or none; --bonus for short", re.sub(r"[\s│]+", " ", said.out))
     assert "--no-print-config" not in said.out
 
 
@@ -333,7 +462,8 @@ def test_commands_that_compute_nothing_do_not_load_torch() -> None:
     script = """
 import sys
 from offpiste.cli import main
-assert main(["--version"]) == main(["games"]) == main(["games", "--every"]) == main(["train", "--print-config"]) == 0
+assert main(["--version"]) == main(["games"]) == main(["games", "--every"]) == main(["methods"]) == 0
+assert main(["train", "--print-config"]) == main(["train", "--print-config", "--bonus", "nowhere:Bonus"]) == 0
 try:
     main(["train", "--help"])
 except SystemExit as end:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 class Context:
     """What a bonus is made for."""
 
+    game: str
+    """Its name, for bonuses that read the game's memory; a bonus meant for every game has no use for it."""
     action_count: int
     stack_frames: int
     frame_shape: tuple[int, int]
@@ -53,6 +55,11 @@ class Bonus(Protocol):
     dataclass of its options, whose field docstrings are their manual; optionally `measures_visits` (default True: the
     bonus of a picture falls as the picture is seen again and again) and `can_be_negative` (default False). Layers may
     draw their first weights from torch's global generator, which is seeded for that; later nothing may.
+
+    A bonus that trains on replay has one more method, `learn(batch)`, called after each update of the agent with what
+    the agent learned from: `batch.frames` [batch, stack + n, height, width], whose first `stack` pictures are the state
+    and whose last `stack` the state n steps on, and `batch.actions`, `batch.returns`, `batch.terminal`. Its arrays must
+    not be changed, and the pictures stay valid only until the call returns.
     """
 
     def observe(self, transition: Transition) -> float:

@@ -66,11 +66,11 @@ class PixelCnn:
     def observe(self, transition: Transition) -> float:
         """Learn the newest picture and return the bonus for what that changed."""
         self._observed += 1
-        gain = self.learn(symbols(transition.frame))
+        gain = self.prediction_gain(symbols(transition.frame))
         return bonus_of_gain(decayed_gain(gain, self._observed, self.options.decay))
 
     @torch.no_grad()
-    def learn(self, picture: NDArray[np.uint8]) -> float:
+    def prediction_gain(self, picture: NDArray[np.uint8]) -> float:
         """Take one step on a picture of symbols and return the rise of its log-likelihood, in nats."""
         network = self.network
         inputs, target = network.read(picture)

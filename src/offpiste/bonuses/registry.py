@@ -1,5 +1,6 @@
 """Find a bonus by name and make it: one of ours, an installed package's, or any class as module:Class."""
 
+import dataclasses
 import importlib
 import random
 from collections.abc import Iterator
@@ -49,6 +50,8 @@ def build(config: BonusConfig, context: Context) -> Bonus | None:
     if config.name == "none":
         return None
     kind = find(config.name)
+    if not dataclasses.is_dataclass(getattr(kind, "Options", None)):
+        raise ConfigError(f"the bonus {config.name!r} has no `Options`: a frozen dataclass, empty if it has no options")
     options = from_dict(kind.Options, config.options, where="bonus.options.")
     with seeded_globals(int(context.generator.integers(2**63))):
         made: Bonus = kind(options, context)

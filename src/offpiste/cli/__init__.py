@@ -12,11 +12,17 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
-from offpiste.cli import digest, eval, games, train  # noqa: A004 (named after the command)
+from offpiste.cli import digest, eval, games, methods, train  # noqa: A004 (named after the command)
 from offpiste.config import parse_count
 from offpiste.errors import OffpisteError
 
-COMMANDS: dict[str, ModuleType] = {"train": train, "eval": eval, "games": games, "digest": digest}
+COMMANDS: dict[str, ModuleType] = {
+    "train": train,
+    "eval": eval,
+    "games": games,
+    "digest": digest,
+    "methods": methods,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,9 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         print(offpiste.__version__)
         return 0
+    _find_modules_here()
     try:
+        words, default = train.defaults(words) if words[:1] == ["train"] else (words, None)
         command = tyro.cli(
-            _commands(words),
+            _commands(default),
             prog="offpiste",
             description=f"{offpiste.__doc__} --version prints the version.",
             args=words or ["--help"],
@@ -43,13 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _commands(words: Sequence[str]) -> Any:
-    """Return the union of all commands' arguments; `train` takes its defaults from the method and file named."""
+def _find_modules_here() -> None:
+    """Let a bonus be a module in the current folder, as `python -m` does and a console script does not."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def _commands(default: train.Arguments | None) -> Any:
+    """Return the union of all commands' arguments; `train` takes its defaults from what the command line names."""
     kinds: list[Any] = []
     for name, module in COMMANDS.items():
         about = tyro.conf.subcommand(name)
-        if name == "train" and words[:1] == ["train"]:
-            about = tyro.conf.subcommand(name, default=train.defaults(words))
+        if name == "train" and default is not None:
+            about = tyro.conf.subcommand(name, default=default)
         kinds.append(Annotated[module.Arguments, about])
     union: Any = kinds[0]
     for kind in kinds[1:]:
@@ -58,7 +72,7 @@ def _commands(words: Sequence[str]) -> Any:
 
 
 def _command_name(command: Any) -> str:
-    return type(command).__module__.rpartition(".")[2]
+    return type(command).__module__.rpartition(".")[2].replace("_", "-")
 
 
 def _registry() -> ConstructorRegistry:

@@ -1,29 +1,35 @@
 """`offpiste train`: train one agent on one game, or go on where it stopped."""
 
-import dataclasses
+import copy
+import json
 import sys
+import tomllib
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import tyro
 
-from offpiste import methods
 from offpiste.cli.view import watch
-from offpiste.config import RunConfig, from_dict, read_settings, to_toml
+from offpiste.config import RunConfig, from_dict, parse_count, read_settings, to_toml
 from offpiste.errors import ConfigError
+from offpiste.methods import METHODS, base_run
 from offpiste.store.storage import Folder
-from offpiste.worlds.atari import check_game
+from offpiste.worlds import registry
 
 STOPPED_EARLY = 75
 """Exit code of a run that was told to stop before its end: the same command continues it."""
+_OPTIONS = "--bonus.options."
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Train one agent on one game. The same command continues a run that was stopped or killed, exactly where it was.
     Exit code 0: the frames are done; 75: told to stop before that (SIGTERM, Ctrl-C), to be continued; 1: an error;
-    2: the command line makes no sense. Whole numbers may be written as 20k or 200M.
+    2: the command line makes no sense. Whole numbers may be written as 20k or 200M. Any bonus is added with --bonus;
+    its own options, which `offpiste methods NAME` tells, are set with --bonus.options.OPTION VALUE.
     """
 
     run: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
@@ -37,25 +43,37 @@ class Arguments:
     """Continue a run that was begun by a version with other results."""
 
 
-def defaults(words: Sequence[str]) -> Arguments:
-    """Return the defaults for reading a command line: those of the method and of the file that it names."""
-    file, asked = _option(words, "--config"), _option(words, "--method")
+def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
+    """Return the words that are left to read, and what holds where those say nothing.
+
+    What decides the defaults is read here: the method, the bonus and its options, and which game and file it is.
+    """
+    words, taken = _take(words)
+    file = _last(words, "--config")
     settings = read_settings(file) if file else {}
-    name = settings.get("method", asked or RunConfig().method)
-    if asked and asked != name:
-        raise ConfigError(
-            f"{file} is for the method {name!r}, and --method says {asked!r}; take `method`, [exploration] and [bonus] "
-            "out of the file to use it with any method"
-        )
-    method = methods.find(name)
-    base = dataclasses.replace(RunConfig(), method=name, exploration=method.exploration, bonus=method.bonus)
-    return Arguments(run=from_dict(RunConfig, settings, base=base), config=file)
+    method, bonus = taken.pop("--method", None), taken.pop("--bonus.name", None)
+    file_method, file_bonus = _text(settings, "method"), _text(settings.get("bonus"), "name")
+    _agree(file, "method", file_method, method)
+    _agree(file, "bonus", file_bonus, bonus)
+    if file_method is not None and bonus == file_bonus:
+        bonus = None  # the file has the name for it already
+    method = method or file_method
+    if method is not None and method not in METHODS and bonus is None:
+        bonus = file_bonus
+    game = _last(words, "--game") or _text(settings, "game") or RunConfig().game
+    base = base_run(game, method, bonus)
+    run = from_dict(RunConfig, settings, base=base)
+    options = copy.deepcopy(run.bonus.options)
+    for key, value in taken.items():
+        _set(options, key.removeprefix(_OPTIONS), _value(value))
+    run = replace(run, method=base.method, bonus=replace(run.bonus, options=options))
+    return words, Arguments(run=run, config=file)
 
 
 def main(arguments: Arguments) -> int:
     """Train and show how it goes."""
     config = arguments.run
-    check_game(config.game)
+    registry.check_game(config.game)
     if arguments.print_config:
         print(to_toml(config), end="")
         return 0
@@ -72,10 +90,69 @@ def main(arguments: Arguments) -> int:
     return STOPPED_EARLY
 
 
-def _option(words: Sequence[str], name: str) -> str | None:
-    for place, word in enumerate(words):
-        if word == name and place + 1 < len(words):
-            return words[place + 1]
-        if word.startswith(f"{name}="):
-            return word.removeprefix(f"{name}=")
-    return None
+def _take(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command line without its method, its bonus and the options of the bonus, and those by name."""
+    queue = deque(words)
+    rest: list[str] = []
+    taken: dict[str, str] = {}
+    while queue:
+        word = queue.popleft()
+        name, has_value, value = word.partition("=")
+        name = "--bonus.name" if name == "--bonus" else name
+        if name not in ("--method", "--bonus.name") and not name.startswith(_OPTIONS):
+            rest.append(word)
+        elif has_value:
+            taken[name] = value
+        elif queue and not queue[0].startswith("--"):
+            taken[name] = queue.popleft()
+        else:
+            rest.append(word)  # and be refused there, for it has no value
+    return rest, taken
+
+
+def _last(words: Sequence[str], name: str) -> str | None:
+    """Return the value of an option, or None; the last one counts."""
+    found = None
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        if word == name:
+            found = following
+        elif word.startswith(f"{name}="):
+            found = word.removeprefix(f"{name}=")
+    return found
+
+
+def _text(settings: Any, key: str) -> str | None:
+    """Return a text of the file's settings, or None; what is of the wrong kind is refused when all are read."""
+    value = settings.get(key) if isinstance(settings, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _agree(file: str | None, kind: str, said: str | None, asked: str | None) -> None:
+    if said is not None and asked is not None and said != asked:
+        raise ConfigError(
+            f"{file} is for the {kind} {said!r}, and --{kind} says {asked!r}; take `method`, [exploration] and [bonus] "
+            f"out of the file to use it with any {kind}"
+        )
+
+
+def _set(options: dict[str, Any], place: str, value: Any) -> None:
+    """Set an option; the options of `a.b` are those in the table `a`."""
+    *tables, key = place.replace("-", "_").split(".")
+    for table in tables:
+        inner = options.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"bonus.options.{place}: {table} is no table of options but {inner!r}")
+        options = inner
+    options[key] = value
+
+
+def _value(text: str) -> Any:
+    """Read a value as TOML has it or as a count such as 20k; any other text is itself."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+        json.dumps(value)
+    except (tomllib.TOMLDecodeError, TypeError):  # a date is TOML too, but no option
+        with suppress(ConfigError):
+            return parse_count(text)
+        return text
+    return value

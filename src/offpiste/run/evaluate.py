@@ -13,7 +13,7 @@ from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
 from offpiste.store.storage import Folder
-from offpiste.worlds.atari import AtariGame
+from offpiste.worlds.registry import open_world
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def evaluate(
     config = read_config(folder)
     config = replace(config, machine=replace(config.machine, device=device))
     prepare(config.machine)
-    game = AtariGame(config.game, config.world, stream(seed, "evaluation game"))
+    game = open_world(config.game, config.world, stream(seed, "evaluation game"))
     agent = _load_agent(folder, config, game.action_count, iteration)
     generator = stream(seed, "evaluation actions")
     noise = stream(seed, "evaluation noise") if config.exploration.evaluation_noise else None

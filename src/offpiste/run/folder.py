@@ -32,7 +32,7 @@ from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import REPRODUCIBLE, RecordLog
 from offpiste.store.storage import Folder
-from offpiste.worlds.atari import FRAME_SHAPE
+from offpiste.worlds.base import FRAME_SHAPE
 
 KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
 """Iterations after which weights and bonus model are kept for good."""

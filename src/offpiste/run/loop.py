@@ -14,7 +14,7 @@ import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic
 from offpiste.agent.rainbow import Learned, Rainbow, epsilon
-from offpiste.agent.replay import Replay
+from offpiste.agent.replay import Batch, Replay
 from offpiste.bonuses.base import Bonus, Context, Transition
 from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
@@ -22,8 +22,8 @@ from offpiste.errors import NonFiniteLoss
 from offpiste.run.coverage import Coverage
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store.records import EpisodeRow, IterationRow
-from offpiste.worlds.atari import FRAME_SHAPE, AtariGame
-from offpiste.worlds.games import location
+from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.registry import location, open_world
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,25 @@ class Loop:
         self._evaluation_actions = stream(config.seed, "evaluation actions")
         self._noise = stream(config.seed, "noise")
         self._evaluation_noise = stream(config.seed, "evaluation noise")
-        self.game = AtariGame(config.game, config.world, stream(config.seed, "game"))
+        self.game = open_world(config.game, config.world, stream(config.seed, "game"))
         # A game and streams of its own: whether a run is evaluated does not change how it trains.
         self._evaluation_game = (
-            AtariGame(config.game, config.world, stream(config.seed, "evaluation game"))
+            open_world(config.game, config.world, stream(config.seed, "evaluation game"))
             if config.schedule.evaluation_steps
             else None
         )
         self.agent = new_agent(config, self.game.action_count)
         self._bonus_draws = stream(config.seed, "bonus")
         context = Context(
-            self.game.action_count, config.world.stack_frames, FRAME_SHAPE, self._bonus_draws, config.machine.device
+            config.game,
+            self.game.action_count,
+            config.world.stack_frames,
+            FRAME_SHAPE,
+            self._bonus_draws,
+            config.machine.device,
         )
         self.bonus = bonus or build(config.bonus, context)
+        self._bonus_learn: Callable[[Batch], None] | None = getattr(self.bonus, "learn", None)
         self.replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, self._replay_draws)
         self.coverage = Coverage(location(config.game))
         self.episode = EpisodeTally()
@@ -170,6 +176,8 @@ class Loop:
                         "Lower agent.learning_rate or the scale of the bonus, or look for values that are not finite"
                     )
                 self.replay.update_priorities(batch.indices, learned.priorities)
+                if self._bonus_learn is not None:
+                    self._bonus_learn(batch)
                 self._count_update(learned)
             if self.training_steps % agent.target_update_steps == 0:
                 self.agent.update_target()

@@ -18,8 +18,8 @@ from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.seeding import generator_state, restore_generator
 from offpiste.store import arrays
+from offpiste.worlds.base import FRAME_SHAPE
 
-FRAME_SHAPE = (84, 84)
 _NOOP = 0
 
 
@@ -148,7 +148,8 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
 def start_emulator(game: str, seed: int) -> ALEInterface:
     """Return an emulator with the game loaded and none of its own stickiness, limits or sound."""
-    check_game(game)
+    if game not in known_games():
+        raise ConfigError(f"no game named {game!r}{did_you_mean(game, known_games())}")
     ALEInterface.setLoggerMode(LoggerMode.Error)
     emulator = ALEInterface()
     emulator.setInt("random_seed", seed)
@@ -159,12 +160,6 @@ def start_emulator(game: str, seed: int) -> ALEInterface:
         raise ConfigError(f"the installed ale-py lacks the ROM of {game}; install it anew")
     emulator.loadROM(path)
     return emulator
-
-
-def check_game(name: str) -> None:
-    """Refuse a game that ale-py does not ship."""
-    if name not in known_games():
-        raise ConfigError(f"no game named {name!r}{did_you_mean(name, known_games())}")
 
 
 def known_games() -> list[str]:

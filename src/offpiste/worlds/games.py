@@ -55,8 +55,3 @@ SUITES: dict[str, tuple[str, ...]] = {
     for suite in ("montezuma", "hard", "training")
 }
 """The paper's three sets of games, each in the order of the table above."""
-
-
-def location(game: str) -> Location | None:
-    """Return the bytes that locate the player, or None where they are not known."""
-    return GAMES[game].location if game in GAMES else None

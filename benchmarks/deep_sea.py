@@ -1,0 +1,244 @@
+"""Whether each bonus finds what random play cannot, and whether it follows the true counts: Deep Sea in pixels.
+
+Deep Sea (`offpiste.worlds.deep_sea`) at a size where ε-greedy has next to no chance. Every method plays under the same
+agent and the same scaled settings (`deep_sea.SETTINGS`); only β is chosen per bonus, from a grid of three values a
+factor of ten apart, on two seeds that the result does not use: the value that finds the treasure on more of them,
+then the one that needs fewer episodes. The result: on five other seeds, how many find the treasure within the budget,
+after how many episodes, and the rank correlation (Spearman) between the bonus of a step and 1/√(true visits of the cell
+that it pays for, this one included), over all steps of the run. A run ends when it has found the treasure.
+
+Bars: ε-greedy finds it in at most 1 of 5 seeds, the oracle, which counts true cells, in 5 of 5; CTS, PixelCNN and RND
+in at least 4 of 5. `--quick` asks ε-greedy and the oracle alone, on a smaller grid.
+
+Each run is kept as one line of a file in `--out`; the same command continues where it was stopped.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+HERE = Path(__file__).parent
+GRIDS: dict[str, tuple[float, ...]] = {
+    "epsilon_greedy": (0.0,),
+    "noisy_nets": (0.0,),
+    "oracle": (0.01, 0.1, 1.0),
+    "cts": (0.01, 0.1, 1.0),
+    "pixelcnn": (0.1, 1.0, 10.0),
+    "icm": (0.001, 0.01, 0.1),
+    "rnd": (1e-4, 1e-3, 1e-2),
+    "rnd_released": (1e-4, 1e-3, 1e-2),
+}
+"""The values of β tried for each method; a single one is not tried."""
+LEAST = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
+MOST = {"epsilon_greedy": 1}
+TUNING_SEEDS = (100, 101)
+RESULT_SEEDS: tuple[int, ...] = (0, 1, 2, 3, 4)
+ORACLE = "oracle:Oracle"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run."""
+
+    size: int
+    episodes: int
+    method: str
+    scale: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Dive:
+    """What one run came to."""
+
+    found_after: int | None
+    """Episodes until the treasure was reached for the first time, that one included."""
+    correlation: float | None
+    cells: int
+    """Of the size · (size + 1) / 2 that can be reached."""
+    seconds: float
+
+
+def main() -> int:
+    """Tune, measure, print the table and return 0 if the bars hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a smaller grid, ε-greedy and the oracle only")
+    parser.add_argument("--size", type=int, default=10)
+    parser.add_argument("--episodes", type=int, default=600, help="budget of a run")
+    parser.add_argument("--method", choices=GRIDS, action="append", help="default: all")
+    parser.add_argument("--out", type=Path, default=Path("deep_sea"), help="folder that keeps the runs")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(asdict(play(Task(**json.loads(options.one))))))
+        return 0
+    names = options.method or list(GRIDS)
+    size, episodes, seeds, grids = options.size, options.episodes, RESULT_SEEDS, GRIDS
+    if options.quick:
+        size, episodes, names, seeds = 8, 100, ["epsilon_greedy", "oracle"], RESULT_SEEDS[:2]
+        grids = {name: grid[len(grid) // 2 :][:1] for name, grid in GRIDS.items()}
+    runs = Runs(options.out / f"size-{size}-episodes-{episodes}.jsonl", options.processes)
+    tuning = [
+        Task(size, episodes, name, scale, seed)
+        for name in names
+        for scale in grids[name]
+        for seed in TUNING_SEEDS
+        if len(grids[name]) > 1
+    ]
+    runs.do(tuning)
+    chosen = {
+        name: best_scale(name, grids[name], [task for task in tuning if task.method == name], runs) for name in names
+    }
+    tests = [Task(size, episodes, name, chosen[name], seed) for name in names for seed in seeds]
+    runs.do(tests)
+    return judge(tests, runs, chosen, quick=options.quick)
+
+
+class Runs:
+    """The runs that are done, one line of a file each."""
+
+    def __init__(self, path: Path, processes: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._processes = path, processes
+        lines = path.read_text().splitlines() if path.exists() else []
+        self._done = {Task(**line["task"]): Dive(**line["dive"]) for line in map(json.loads, lines)}
+
+    def __getitem__(self, task: Task) -> Dive:
+        return self._done[task]
+
+    def do(self, tasks: list[Task]) -> None:
+        """Run those that are not done, several at a time, each in a process of its own."""
+        missing = [task for task in tasks if task not in self._done]
+        with ThreadPoolExecutor(self._processes) as pool:
+            tasks_by_future = {pool.submit(in_a_process, task): task for task in missing}
+            for future in as_completed(tasks_by_future):
+                task, dive = tasks_by_future[future], future.result()
+                self._done[task] = dive
+                with self._path.open("a") as file:
+                    print(json.dumps({"task": asdict(task), "dive": asdict(dive)}), file=file)
+                found = "not found" if dive.found_after is None else f"found after {dive.found_after} episodes"
+                print(f"{task.method} β={task.scale:g} seed {task.seed}: {found}, {dive.seconds:.0f} s", flush=True)
+
+
+def in_a_process(task: Task) -> Dive:
+    """Play one run in a fresh process with one thread."""
+    words = [sys.executable, __file__, "--one", json.dumps(asdict(task))]
+    path = os.pathsep.join(filter(None, (str(HERE.parent / "examples"), os.environ.get("PYTHONPATH"))))
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    result = subprocess.run(words, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    return Dive(**json.loads(result.stdout))
+
+
+def play(task: Task) -> Dive:
+    """Play until the treasure is found or the budget is spent."""
+    from scipy.stats import spearmanr
+
+    from offpiste.methods import base_run
+    from offpiste.run.loop import Loop
+    from offpiste.run.process import prepare
+    from offpiste.worlds.deep_sea import NAME, TREASURE
+
+    started = time.monotonic()
+    game = NAME.format(task.size)
+    config = base_run(game, "epsilon_greedy" if task.method == "oracle" else task.method)
+    bonus = replace(config.bonus, scale=task.scale)
+    if task.method == "oracle":
+        bonus = replace(bonus, name=ORACLE)
+    config = replace(config, seed=task.seed, bonus=bonus)
+    prepare(config.machine)
+    loop = Loop(config)
+    watched = Watched(loop.bonus) if loop.bonus is not None else None
+    loop.bonus = watched
+    found = None
+    for step in loop.steps():
+        if step.episode is None:
+            continue
+        if step.episode.game_return > TREASURE / 2:
+            found = step.episode.episode
+        if found is not None or step.episode.episode >= task.episodes:
+            break
+    correlation = None
+    if watched is not None:
+        correlation = float(spearmanr(watched.bonuses, [count**-0.5 for count in watched.counts]).statistic)
+    return Dive(found, correlation, loop.coverage.cells_found, time.monotonic() - started)
+
+
+class Watched:
+    """A bonus, and beside each of its payments how often the cell it pays for had been visited."""
+
+    def __init__(self, bonus: Any) -> None:
+        self._bonus = bonus
+        self._visits: Counter[bytes] = Counter()
+        self.bonuses: list[float] = []
+        self.counts: list[int] = []
+
+    def observe(self, transition: Any) -> float:
+        """Ask the bonus and note down the true count: a cell is its picture."""
+        cell = transition.frame.tobytes()
+        self._visits[cell] += 1
+        bonus = float(self._bonus.observe(transition))
+        self.bonuses.append(bonus)
+        self.counts.append(self._visits[cell])
+        return bonus
+
+    def state(self) -> dict[str, Any]:
+        """Never asked for: these runs are short and start anew."""
+        raise NotImplementedError
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Never asked for."""
+        raise NotImplementedError
+
+
+def best_scale(name: str, grid: tuple[float, ...], tasks: list[Task], runs: Runs) -> float:
+    """Return the β that found the treasure on most tuning seeds, then in the fewest episodes."""
+
+    def quality(scale: float) -> tuple[int, float]:
+        dives = [runs[task] for task in tasks if task.scale == scale]
+        found = [dive.found_after for dive in dives if dive.found_after is not None]
+        return len(found), -sum(found)
+
+    best = grid[0] if len(grid) == 1 else max(grid, key=quality)
+    if len(grid) > 1:
+        shown = ", ".join(f"{scale:g}: {quality(scale)[0]} of {len(TUNING_SEEDS)}" for scale in grid)
+        print(f"{name}: β = {best:g} (tuning seeds that found it: {shown})", flush=True)
+    return best
+
+
+def judge(tests: list[Task], runs: Runs, chosen: dict[str, float], *, quick: bool) -> int:
+    """Print the table and return 0 if the bars hold."""
+    missed = []
+    seeds = len({task.seed for task in tests})
+    print(f"\n{'method':<15} {'β':>7} {'found':>7}  {'median':>6}  {'episodes by seed':<36} {'rank corr.':>10}")
+    for name, scale in chosen.items():
+        dives = [runs[task] for task in tests if task.method == name]
+        found = [dive.found_after for dive in dives if dive.found_after is not None]
+        by_seed = " ".join("–" if dive.found_after is None else str(dive.found_after) for dive in dives)
+        correlations = [dive.correlation for dive in dives if dive.correlation is not None]
+        correlation = f"{mean(correlations):.2f}" if correlations else "–"
+        middle = f"{median(found):.0f}" if found else "–"
+        beta = f"{scale:g}" if scale else "–"
+        count = f"{len(found)} of {seeds}"
+        print(f"{name:<15} {beta:>7} {count:>7}  {middle:>6}  {by_seed:<36} {correlation:>10}")
+        if len(found) < min(LEAST.get(name, 0), seeds):
+            missed.append(f"{name} found it in {len(found)} of {seeds} seeds, not {min(LEAST[name], seeds)}")
+        if len(found) > MOST.get(name, seeds):
+            missed.append(f"{name} found it in {len(found)} of {seeds} seeds: the grid is too small to tell anything")
+    for line in missed:
+        print(f"MISSED: {line}")
+    print(f"deep sea{' (quick)' if quick else ''}: {'bars missed' if missed else 'all bars hold'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

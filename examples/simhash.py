@@ -1,0 +1,50 @@
+"""SimHash counts (Tang et al., 2017, "#Exploration"): pictures with the same code sgn(A g(s)) count as one.
+
+g(s) is the newest picture, averaged to 42×42 pixels and scaled to [-1, 1]; A is drawn once; this visit counts too. The
+paper has 16 to 512 bits with β = 2.56 / bits. Of 40,000 pictures of random play in Montezuma's Revenge, its favourite,
+256 bits, tells 16,287 apart, and 64 bits 795: fewer keep the table of counts small in a run of 50 million steps.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+
+from offpiste.bonuses.base import Context, Transition
+
+
+@dataclass(frozen=True)
+class SimHashOptions:
+    """How finely pictures are told apart."""
+
+    bits: int = 64
+    """Length of a code; the more bits, the more pictures count by themselves."""
+
+
+class SimHash:
+    """Pays 1/√n for a picture whose code was seen n times."""
+
+    Options = SimHashOptions
+
+    def __init__(self, options: SimHashOptions, context: Context) -> None:
+        self._directions = context.generator.standard_normal((options.bits, 42 * 42), np.float32)  # A
+        self._counts: dict[bytes, int] = {}
+
+    def observe(self, transition: Transition) -> float:
+        """Count the picture and return its bonus."""
+        picture = cv2.resize(transition.frame, (42, 42), interpolation=cv2.INTER_AREA) / np.float32(127.5) - 1
+        code = np.packbits(self._directions @ picture.ravel() > 0).tobytes()
+        self._counts[code] = self._counts.get(code, 0) + 1
+        return 1 / math.sqrt(self._counts[code])
+
+    def state(self) -> dict[str, Any]:
+        """Return A, the codes and their counts as arrays."""
+        codes = np.frombuffer(b"".join(self._counts), np.uint8).reshape(-1, -(-len(self._directions) // 8))
+        return {"directions": self._directions, "codes": codes, "counts": np.array([*self._counts.values()], np.int64)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up where `state` was asked for."""
+        self._directions = state["directions"]
+        self._counts = {code.tobytes(): int(n) for code, n in zip(state["codes"], state["counts"], strict=True)}

@@ -1,0 +1,157 @@
+"""`offpiste methods`: the ways of exploring with their constants, or one of them in detail."""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import textwrap
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import tyro
+
+from offpiste.config import ExplorationConfig
+from offpiste.errors import ConfigError
+from offpiste.methods import METHODS, Method, choose, find
+
+_HEADINGS = ("method", "actions", "bonus", "scale β", "options", "reward + β·bonus", "constants from")
+_MORE = """
+offpiste methods NAME                 shows one of them, or a bonus, with all its options
+offpiste train --bonus module:Class   explores by a bonus of yours, in the current folder or installed"""
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """List the ways of exploring with their constants, or show one of them in detail."""
+
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
+    """A method, a bonus, or module:Class of a bonus of yours: show all options of its bonus."""
+
+
+def main(arguments: Arguments) -> int:
+    """Print the list, or the one."""
+    lines = _table() if arguments.name is None else _detail(arguments.name)
+    print("\n".join(lines))
+    return 0
+
+
+def _table() -> Iterator[str]:
+    rows = [_HEADINGS, *(_row(name, method) for name, method in METHODS.items())]
+    yield from _columns(rows)
+    yield _MORE
+
+
+def _row(name: str, method: Method) -> tuple[str, ...]:
+    bonus = method.bonus
+    if bonus.name == "none":
+        return (name, _actions(method.exploration), "–", "–", "–", "–", method.source)
+    options = ", ".join(f"{key} {value}" for key, value in bonus.options.items()) or "–"
+    return (name, _actions(method.exploration), bonus.name, f"{bonus.scale:g}", options, _sum(method), method.source)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _actions(exploration: ExplorationConfig) -> str:
+    if exploration.noisy:
+        return f"noisy layers, σ0 {exploration.noise_scale:g}"
+    return f"ε {exploration.epsilon_start:g} to {exploration.epsilon_final:g}"
+
+
+def _sum(method: Method) -> str:
+    return "clipped to ±1" if method.bonus.clip_sum else "not clipped"
+
+
+def _detail(name: str) -> Iterator[str]:
+    name, method = _named(name)
+    bonus = method.bonus
+    yield name
+    about = [("actions", _actions(method.exploration))]
+    if bonus.name != "none":
+        kind = _kind(bonus.name)
+        about += [
+            ("bonus", f"{kind.__module__}:{kind.__qualname__}"),
+            ("scale β", f"{bonus.scale:g}"),
+            ("reward + β·bonus", _sum(method)),
+        ]
+    yield from (f"  {line}" for line in _columns([*about, ("constants from", method.source)]))
+    if bonus.name != "none":
+        yield ""
+        yield from _wrapped(inspect.getdoc(kind) or "The class has no docstring.", "  ")
+        yield ""
+        yield from _options(getattr(kind, "Options", None), bonus.options)
+
+
+def _named(name: str) -> tuple[str, Method]:
+    """Return the method of this name, or what `--bonus` with this name makes."""
+    if name in METHODS:
+        return name, METHODS[name]
+    try:
+        _kind(name)
+    except ConfigError:
+        if ":" in name:
+            raise
+        find(name)  # most likely a method was meant
+    return choose(bonus=name)
+
+
+def _kind(bonus: str) -> type[Any]:
+    from offpiste.bonuses import registry  # imports torch
+
+    return registry.find(bonus)
+
+
+def _options(kind: Any, chosen: dict[str, Any]) -> Iterator[str]:
+    """Yield the manual of a bonus's options, as its dataclass tells it."""
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        raise ConfigError(
+            "the bonus does not tell its options; set `Options` in its class to a frozen dataclass of them"
+        )
+    fields = dataclasses.fields(kind)
+    yield "  --bonus.options.OPTION VALUE, where OPTION is" if fields else "  The bonus has no options."
+    told, hints = _told(kind), typing.get_type_hints(kind)
+    for option in fields:
+        yield ""
+        yield f"  {option.name} ({_type(hints[option.name])}) {_default(option, chosen)}"
+        yield from _wrapped(told.get(option.name, ""), "      ")
+
+
+def _default(option: dataclasses.Field[Any], chosen: dict[str, Any]) -> str:
+    default = option.default
+    if option.default_factory is not dataclasses.MISSING:
+        default = option.default_factory()
+    value = chosen.get(option.name, default)
+    if value is dataclasses.MISSING:
+        return "must be given"
+    return f"= {value!r}" if value == default else f"= {value!r}, where the bonus alone has {default!r}"
+
+
+def _type(hint: Any) -> str:
+    return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
+
+
+def _told(kind: type[Any]) -> dict[str, str]:
+    """Return the docstring below each field of a dataclass, also of those that it inherits; none without source."""
+    told: dict[str, str] = {}
+    for parent in reversed(kind.__mro__[:-1]):
+        try:
+            source = inspect.getsource(parent)
+        except (OSError, TypeError):
+            continue
+        body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
+        for field, below in itertools.pairwise(body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    told[name] = text
+    return told
+
+
+def _wrapped(text: str, indent: str) -> Iterator[str]:
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        yield from textwrap.wrap(" ".join(paragraph.split()), _WIDTH, initial_indent=indent, subsequent_indent=indent)

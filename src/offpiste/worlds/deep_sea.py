@@ -1,0 +1,147 @@
+"""Deep Sea in pixels: a grid on which only deep exploration finds the treasure, small enough to count every visit.
+
+After Osband et al. (2019) and bsuite: N × N cells; the diver starts at the top left and sinks one row per step, a
+column to the left or to the right. A move to the right costs 0.01 / N; only N of them in a row reach the treasure,
+worth 1. In each cell a coin, tossed once and for all for each N, decides which action moves right, so no policy that
+ignores the picture gets anywhere: random play finds the treasure once in 2**N episodes. The picture shows the diver
+and nothing else.
+"""
+
+import re
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.config import WorldConfig
+from offpiste.errors import ConfigError
+from offpiste.seeding import stream
+from offpiste.store import arrays
+from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.games import Location
+
+NAME = "deep_sea_{}"
+SMALLEST, LARGEST = 2, 28
+"""Pictures of 84 × 84 show larger grids poorly: cells would be under 3 pixels wide."""
+MOVE_COST = 0.01
+TREASURE = 1.0
+LOCATION = Location(x=0, y=1)
+"""The first bytes of memory hold column and row, times 8: cells of coverage are 8 units wide."""
+SETTINGS: dict[str, Any] = {
+    "world": {"frame_skip": 1, "sticky_action_probability": 0.0},
+    "agent": {
+        "replay_capacity": 50_000,
+        "min_history_steps": 200,
+        "target_update_steps": 100,
+        "learning_rate": 1e-3,
+        "convolution_channels": [8, 8, 8],
+        "hidden_units": 64,
+    },
+    "schedule": {"iteration_steps": 1_000},
+    "exploration": {"epsilon_decay_steps": 500},
+}
+"""The paper's timings scaled down to a world that is over in minutes; the same for all methods."""
+
+
+def size_of(game: str) -> int | None:
+    """Return N of a name such as deep_sea_14, or None for another game."""
+    match = re.fullmatch(r"deep_sea_(\d+)", game)
+    if match is None:
+        return None
+    size = int(match[1])
+    if not SMALLEST <= size <= LARGEST:
+        raise ConfigError(f"deep_sea goes from deep_sea_{SMALLEST} to deep_sea_{LARGEST}, not to {game}")
+    return size
+
+
+class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
+    """The grid as a world; one picture per step, and nothing random in it: every seed of a run plays the same one."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own form)
+    render_mode = "rgb_array"
+    action_count = 2
+
+    def __init__(self, size: int, config: WorldConfig) -> None:
+        if config.frame_skip != 1 or config.sticky_action_probability != 0.0:
+            raise ConfigError("in Deep Sea, world.frame_skip is 1 and world.sticky_action_probability is 0")
+        self.size = size
+        self.config = config
+        self._right = stream(size, "deep sea").integers(2, size=(size, size))
+        """Which action moves right, by row and column."""
+        self._pictures = _pictures(size)
+        self.action_space = gymnasium.spaces.Discrete(self.action_count)
+        shape = (config.stack_frames, *FRAME_SHAPE)
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self._row = self._column = 0
+        self._stack = np.zeros(shape, np.uint8)
+
+    @property
+    def observation(self) -> NDArray[np.uint8]:
+        """The current state, as `reset` or `step` last returned it."""
+        return self._stack
+
+    @property
+    def ram(self) -> NDArray[np.uint8]:
+        """128 bytes; the first two hold column and row, times 8."""
+        memory = np.zeros(128, np.uint8)
+        memory[LOCATION.x], memory[LOCATION.y] = 8 * self._column, 8 * self._row
+        return memory
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begin an episode at the top left."""
+        super().reset(seed=seed, options=options)
+        self._row = self._column = 0
+        self._stack = np.zeros_like(self._stack)
+        self._push_picture()
+        return self._stack, {}
+
+    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        """Sink one row; the picture after the last row is black."""
+        reward = 0.0
+        if action == self._right[self._row, self._column]:
+            reward -= MOVE_COST / self.size
+            if self._column == self._row == self.size - 1:
+                reward += TREASURE
+            self._column = min(self._column + 1, self.size - 1)
+        else:
+            self._column = max(self._column - 1, 0)
+        self._row += 1
+        self._push_picture()
+        return self._stack, reward, self._row == self.size, False, {}
+
+    def render(self) -> Any:
+        """Return the newest picture, [height, width, 3]."""
+        return np.repeat(self._stack[-1][:, :, None], 3, axis=2)
+
+    def snapshot(self) -> bytes:
+        """Return all that the future of this world depends on."""
+        return arrays.pack({"size": self.size, "row": self._row, "column": self._column, "stack": self._stack})
+
+    def restore(self, snapshot: bytes) -> None:
+        """Continue exactly where `snapshot` was taken."""
+        state = arrays.unpack(snapshot)
+        if state["size"] != self.size:
+            raise ConfigError(f"a snapshot of size {state['size']} does not fit size {self.size}")
+        self._row, self._column = state["row"], state["column"]
+        self._stack = state["stack"].copy()
+        self._stack.setflags(write=False)
+
+    def _push_picture(self) -> None:
+        stack = np.empty_like(self._stack)
+        stack[:-1] = self._stack[1:]
+        stack[-1] = self._pictures[self._row, self._column]
+        stack.setflags(write=False)
+        self._stack = stack
+
+
+def _pictures(size: int) -> NDArray[np.uint8]:
+    """Return every picture, by row and column: the diver's cell is white, all else black; below the grid is none."""
+    edges = np.arange(size + 1) * FRAME_SHAPE[0] // size
+    pictures = np.zeros((size + 1, size, *FRAME_SHAPE), np.uint8)
+    for row in range(size):
+        for column in range(size):
+            pictures[row, column, edges[row] : edges[row + 1], edges[column] : edges[column + 1]] = 255
+    return pictures

@@ -1,0 +1,132 @@
+"""The bonuses in examples/: what they pay, what they promise, and that they train from the command line."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.check import check_bonus
+from offpiste.bonuses.registry import build, find
+from offpiste.config import BonusConfig, to_toml
+from offpiste.errors import ConfigError
+from offpiste.seeding import stream
+from offpiste.store import arrays
+from offpiste.store.records import from_parquet
+from tests.run.small import small_run
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = ("simhash:SimHash", "oracle:Oracle")
+
+
+@pytest.fixture(autouse=True)
+def examples_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+
+
+def made(name: str, *, game: str = "montezuma_revenge", seed: int = 0, **options: Any) -> Any:
+    context = Context(game, 18, 4, (84, 84), stream(seed, "bonus"))
+    return build(BonusConfig(name=name, options=options), context)
+
+
+def transition(frame: Any = 0, ram: dict[int, int] | None = None) -> Transition:
+    state = np.zeros((4, 84, 84), np.uint8)
+    state[-1] = frame
+    memory = np.zeros(128, np.uint8)
+    for byte, value in (ram or {}).items():
+        memory[byte] = value
+    return Transition(state, 0, 0.0, np.zeros_like(state), False, False, 0, memory)
+
+
+def noise(seed: int) -> Any:
+    return stream(seed, "picture").integers(256, size=(84, 84), dtype=np.uint8)
+
+
+def test_a_complete_bonus_fits_on_a_page() -> None:
+    assert len((EXAMPLES / "simhash.py").read_text().splitlines()) <= 50
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_keep_the_contract(name: str) -> None:
+    report = check_bonus(find(name))
+    assert report.passed, str(report)
+
+
+def test_simhash_pays_one_over_the_root_of_the_visits_of_a_picture() -> None:
+    bonus = made("simhash:SimHash")
+    black, other = transition(0), transition(noise(1))
+    assert [bonus.observe(black) for _ in range(4)] == pytest.approx([1.0, 2**-0.5, 3**-0.5, 0.5])
+    assert bonus.observe(other) == 1.0
+    assert bonus.observe(black) == pytest.approx(5**-0.5)
+
+
+def test_pictures_that_hardly_differ_share_a_code_and_more_bits_tell_them_apart() -> None:
+    frame = noise(1)
+    slightly = frame.copy()
+    slightly[40:44, 40:44] ^= 64
+    paid = {}
+    for bits in (16, 4_096):
+        bonus = made("simhash:SimHash", bits=bits)
+        bonus.observe(transition(frame))
+        paid[bits] = bonus.observe(transition(slightly))
+    assert paid == {16: pytest.approx(2**-0.5), 4_096: 1.0}
+
+
+def test_simhash_looks_at_the_newest_picture_before_the_step_alone() -> None:
+    bonus = made("simhash:SimHash")
+    first = transition(noise(1))
+    bonus.observe(first)
+    older = first.state.copy()
+    older[:3] = noise(2)
+    assert bonus.observe(replace(first, state=older, next_state=older[::-1].copy())) == pytest.approx(2**-0.5)
+
+
+def test_the_oracle_counts_places_in_steps_of_eight_pixels() -> None:
+    bonus = made("oracle:Oracle")  # the room is byte 3, the level byte 57, x byte 42 and y byte 43
+    here = {3: 1, 57: 0, 42: 80, 43: 160}
+    assert bonus.observe(transition(ram=here)) == 1.0
+    assert bonus.observe(transition(ram=here | {42: 87, 43: 167})) == pytest.approx(2**-0.5)
+    for elsewhere in ({42: 88}, {43: 159}, {3: 2}, {57: 1}):
+        assert bonus.observe(transition(ram=here | elsewhere)) == 1.0
+    assert bonus.observe(transition(noise(1), ram=here | {0: 7})) == pytest.approx(3**-0.5)
+
+
+def test_the_oracle_says_where_it_can_count() -> None:
+    with pytest.raises(ConfigError, match=r"in asterix is not known.* choose one of montezuma_revenge, .*deep_sea_N"):
+        made("oracle:Oracle", game="asterix")
+    assert made("oracle:Oracle", game="deep_sea_5") is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seen", [0, 3])
+def test_what_an_example_saves_is_all_that_it_knows(name: str, seen: int) -> None:
+    bonus, other = made(name), made(name, seed=1)
+    for step in range(seen):
+        bonus.observe(transition(noise(step), {42: 8 * step}))
+    other.load_state(arrays.unpack(arrays.pack(bonus.state())))
+    for step in (0, 1, 1, 7):
+        shown = transition(noise(step), {42: 8 * step})
+        assert bonus.observe(shown) == other.observe(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "words"), [(NAMES[0], ["--bonus.options.bits", "32"]), (NAMES[1], [])])
+def test_an_example_is_trained_from_the_command_line(name: str, words: list[str], tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    text = to_toml(small_run())
+    settings.write_text(text[: text.index("[exploration]")].replace('method = "epsilon_greedy"\n', ""))
+    run = [sys.executable, "-c", "import sys; from offpiste.cli import main; sys.path.remove(''); sys.exit(main())"]
+    command = [*run, "train", "--config", str(settings), "--out", str(tmp_path), "--frames", "600", "--bonus", name]
+    done = subprocess.run([*command, *words], cwd=EXAMPLES, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "montezuma_revenge" / {NAMES[0]: "sim_hash", NAMES[1]: "oracle"}[name] / "seed-0"
+    iterations = from_parquet((folder / "iterations.parquet").read_bytes())
+    episodes = from_parquet((folder / "episodes.parquet").read_bytes())
+    assert sum(row["steps"] for row in iterations) == 200
+    assert all(0.0 < row["bonus_q05"] <= row["bonus_mean"] < row["bonus_max"] == 1.0 for row in iterations)
+    assert all(0.0 < row["bonus_sum"] < row["steps"] for row in episodes)
+    assert sum(row["updates"] for row in iterations) > 10

@@ -1,0 +1,145 @@
+"""Deep Sea: hand-worked dives, what the pictures show, and exact snapshots."""
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from offpiste.config import WorldConfig
+from offpiste.errors import ConfigError
+from offpiste.seeding import stream
+from offpiste.worlds.deep_sea import DeepSea, size_of
+from offpiste.worlds.registry import location, open_world, settings
+
+CONFIG = WorldConfig(frame_skip=1, sticky_action_probability=0.0)
+RIGHT, LEFT = True, False
+
+
+def dive(world: DeepSea, moves: list[bool]) -> tuple[list[float], list[bool]]:
+    """Move as told, whichever action that is in each cell; return rewards and ends."""
+    world.reset()
+    rewards, ends = [], []
+    for move in moves:
+        action = rightward(world) if move is RIGHT else 1 - rightward(world)
+        _, reward, terminated, truncated, _ = world.step(action)
+        rewards.append(reward)
+        ends.append(terminated)
+        assert not truncated
+    return rewards, ends
+
+
+def rightward(world: DeepSea) -> int:
+    """Find out by trying which action moves right from here."""
+    before = world.snapshot()
+    row, column = place(world)
+    _, reward, _, _, _ = world.step(0)
+    world.restore(before)
+    assert place(world) == (row, column)
+    return 0 if reward != 0.0 else 1
+
+
+def place(world: DeepSea) -> tuple[int, int]:
+    return int(world.ram[1]) // 8, int(world.ram[0]) // 8
+
+
+def seen(picture: NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Return the first and last white pixel, as (row, column)."""
+    rows, columns = np.nonzero(picture)
+    return [(int(rows[0]), int(columns[0])), (int(rows[-1]), int(columns[-1]))]
+
+
+def test_only_going_right_every_time_finds_the_treasure() -> None:
+    rewards, ends = dive(DeepSea(4, CONFIG), [RIGHT] * 4)
+    assert rewards == [-0.0025, -0.0025, -0.0025, 1 - 0.0025]
+    assert ends == [False, False, False, True]
+
+
+def test_one_move_to_the_left_loses_the_treasure() -> None:
+    rewards, _ = dive(DeepSea(4, CONFIG), [RIGHT, LEFT, RIGHT, RIGHT])
+    assert rewards == [-0.0025, 0.0, -0.0025, -0.0025]
+
+
+def test_going_left_costs_nothing_and_stops_at_the_wall() -> None:
+    world = DeepSea(3, CONFIG)
+    assert dive(world, [LEFT, LEFT]) == ([0.0, 0.0], [False, False])
+    assert place(world) == (2, 0)
+
+
+def test_the_picture_shows_where_the_diver_is() -> None:
+    world = DeepSea(14, CONFIG)
+    state, _ = world.reset()
+    assert not state[:-1].any()
+    assert seen(state[-1]) == [(0, 0), (5, 5)]
+    dive(world, [RIGHT, RIGHT, LEFT])
+    assert place(world) == (3, 1)
+    assert seen(world.observation[-1]) == [(18, 6), (23, 11)]
+    assert seen(world.observation[-2]) == [(12, 12), (17, 17)]
+    assert set(np.unique(world.observation)) == {0, 255}
+
+
+def test_every_cell_has_a_picture_of_its_own_even_where_84_is_no_multiple() -> None:
+    world = DeepSea(17, CONFIG)
+    pictures = {picture.tobytes() for row in world._pictures[:17] for picture in row}
+    assert len(pictures) == 17 * 17
+
+
+def test_after_the_last_row_there_is_nothing_to_see() -> None:
+    world = DeepSea(2, CONFIG)
+    dive(world, [RIGHT, RIGHT])
+    assert not world.observation[-1].any()
+
+
+def test_the_grid_is_the_same_for_every_seed_and_differs_with_size() -> None:
+    worlds = [open_world("deep_sea_14", CONFIG, stream(seed, "game")) for seed in (0, 1)]
+    coins = [world._right for world in worlds if isinstance(world, DeepSea)]
+    assert np.array_equal(coins[0], coins[1])
+    assert 0.3 < coins[0].mean() < 0.7
+    assert not np.array_equal(coins[0][:10, :10], DeepSea(10, CONFIG)._right)
+
+
+@given(moves=st.lists(st.booleans(), min_size=6, max_size=6), cut=st.integers(0, 5))
+def test_a_restored_dive_goes_on_as_if_nothing_had_happened(moves: list[bool], cut: int) -> None:
+    whole, cut_short = DeepSea(6, CONFIG), DeepSea(6, CONFIG)
+    rewards, ends = dive(whole, moves)
+    dive(cut_short, moves[:cut])
+    other = DeepSea(6, CONFIG)
+    dive(other, moves[::-1])
+    other.restore(cut_short.snapshot())
+    for step in range(cut, 6):
+        action = rightward(other) if moves[step] else 1 - rightward(other)
+        state, reward, end, _, _ = other.step(action)
+        assert (reward, end) == (rewards[step], ends[step])
+        assert not state.flags.writeable
+    assert np.array_equal(state, whole.observation)
+
+
+def test_a_snapshot_of_another_size_is_refused() -> None:
+    with pytest.raises(ConfigError, match="size 4 does not fit size 5"):
+        DeepSea(5, CONFIG).restore(DeepSea(4, CONFIG).snapshot())
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped.*")
+def test_gymnasium_finds_nothing_to_object_to() -> None:
+    check_env(DeepSea(5, CONFIG), skip_render_check=True)
+
+
+def test_names_are_read_and_sizes_bounded() -> None:
+    assert [size_of(name) for name in ("deep_sea_14", "deep_sea", "freeway", "deep_sea_x")] == [14, None, None, None]
+    for name in ("deep_sea_1", "deep_sea_29"):
+        with pytest.raises(ConfigError, match="from deep_sea_2 to deep_sea_28"):
+            size_of(name)
+
+
+def test_the_paper_s_protocol_is_not_played_here() -> None:
+    with pytest.raises(ConfigError, match=r"world\.frame_skip is 1"):
+        DeepSea(5, WorldConfig())
+
+
+def test_settings_are_scaled_for_this_world_alone() -> None:
+    assert settings("freeway") == {}
+    assert settings("deep_sea_9")["world"]["frame_skip"] == 1
+    found = location("deep_sea_9")
+    assert found is not None
+    assert (found.x, found.y, found.room) == (0, 1, None)
