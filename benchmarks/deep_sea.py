@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a smaller grid, ε-greedy and the oracle only")
     parser.add_argument("--size", type=int, default=10)
     parser.add_argument("--episodes", type=int, default=600, help="budget of a run")
-    parser.add_argument("--method", choices=GRIDS, action="append", help="default: all")
+    parser.add_argument("--method", choices=GRIDS, action="append", help="default: all but rnd_released")
     parser.add_argument("--out", type=Path, default=Path("deep_sea"), help="folder that keeps the runs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -82,7 +82,7 @@ def main() -> int:
     if options.one:
         print(json.dumps(asdict(play(Task(**json.loads(options.one))))))
         return 0
-    names = options.method or list(GRIDS)
+    names = options.method or [name for name in GRIDS if name != "rnd_released"]
     size, episodes, seeds, grids = options.size, options.episodes, RESULT_SEEDS, GRIDS
     if options.quick:
         size, episodes, names, seeds = 8, 100, ["epsilon_greedy", "oracle"], RESULT_SEEDS[:2]

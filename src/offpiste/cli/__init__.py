@@ -12,15 +12,29 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
-from offpiste.cli import digest, eval, games, methods, train  # noqa: A004 (named after the command)
+from offpiste.cli import (
+    check_bonus,
+    demo,
+    digest,
+    doctor,
+    eval,  # noqa: A004 (named after the command)
+    games,
+    methods,
+    train,
+    watch,
+)
 from offpiste.config import parse_count
 from offpiste.errors import OffpisteError
 
 COMMANDS: dict[str, ModuleType] = {
+    "demo": demo,
     "train": train,
     "eval": eval,
+    "watch": watch,
     "games": games,
     "digest": digest,
+    "doctor": doctor,
+    "check-bonus": check_bonus,
     "methods": methods,
 }
 
@@ -41,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             args=words or ["--help"],
             registry=_registry(),
         )
-        run: Callable[[Any], int] = COMMANDS[_command_name(command)].main
+        run: Callable[[Any], int] = _module_of(command).main
         return run(command)
     except OffpisteError as error:
         print(f"offpiste: {error}", file=sys.stderr)
@@ -71,8 +85,8 @@ def _commands(default: train.Arguments | None) -> Any:
     return union
 
 
-def _command_name(command: Any) -> str:
-    return type(command).__module__.rpartition(".")[2].replace("_", "-")
+def _module_of(command: Any) -> ModuleType:
+    return next(module for module in COMMANDS.values() if type(command) is module.Arguments)
 
 
 def _registry() -> ConstructorRegistry:

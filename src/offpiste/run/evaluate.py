@@ -32,7 +32,7 @@ def evaluate(
     config = replace(config, machine=replace(config.machine, device=device))
     prepare(config.machine)
     game = open_world(config.game, config.world, stream(seed, "evaluation game"))
-    agent = _load_agent(folder, config, game.action_count, iteration)
+    agent = load_agent(folder, config, game.action_count, iteration)
     generator = stream(seed, "evaluation actions")
     noise = stream(seed, "evaluation noise") if config.exploration.evaluation_noise else None
     for _ in range(episodes):
@@ -45,7 +45,8 @@ def evaluate(
         yield Played(total, steps)
 
 
-def _load_agent(folder: Folder, config: RunConfig, action_count: int, iteration: int | None) -> Rainbow:
+def load_agent(folder: Folder, config: RunConfig, action_count: int, iteration: int | None) -> Rainbow:
+    """Return the agent with the newest weights of a run, or with those kept after an iteration."""
     agent = new_agent(config, action_count)
     if iteration is None:
         agent.load_weights(arrays.unpack(newest_object(folder, "agent")), "online/")

@@ -57,6 +57,11 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return len(self._actions)
 
     @property
+    def action_names(self) -> list[str]:
+        """What a person calls them."""
+        return [action.name for action in self._emulator.getMinimalActionSet()]
+
+    @property
     def observation(self) -> NDArray[np.uint8]:
         """The current state, as `reset` or `step` last returned it."""
         return self._stack

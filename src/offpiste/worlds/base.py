@@ -17,6 +17,10 @@ class World(Protocol):
         """How many actions the agent can choose from."""
 
     @property
+    def action_names(self) -> list[str]:
+        """What a person calls them."""
+
+    @property
     def observation(self) -> NDArray[np.uint8]:
         """The current state, as `reset` or `step` last returned it."""
 

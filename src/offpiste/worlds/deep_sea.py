@@ -61,6 +61,7 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own form)
     render_mode = "rgb_array"
     action_count = 2
+    action_names = ["0", "1"]  # noqa: RUF012 (which of them moves right differs from cell to cell)
 
     def __init__(self, size: int, config: WorldConfig) -> None:
         if config.frame_skip != 1 or config.sticky_action_probability != 0.0:

@@ -1,0 +1,79 @@
+"""`offpiste check-bonus`: put a bonus to the test."""
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from offpiste.config import read_settings
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Put a bonus to the test and say in words what is wrong with it: its numbers, its randomness, how it is saved and
+    restored, whether it falls with visits, what it costs. It is watched for 2,300 steps of real play on one thread.
+    Exit code 0: nothing is wrong; 1: a check failed.
+    """
+
+    bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
+    """A class of yours as module:Class, or the name of a bonus."""
+    options: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """TOML file with options of the bonus, one `name = value` per line; the others keep their defaults."""
+
+
+def main(arguments: Arguments) -> int:
+    """Check and print."""
+    from offpiste.bonuses.check import check_bonus
+    from offpiste.bonuses.registry import find
+
+    kind = find(arguments.bonus)
+    options = read_settings(arguments.options) if arguments.options else {}
+    print(f"checking {arguments.bonus}; a slow one takes a minute or two", file=sys.stderr, flush=True)
+    report = check_bonus(kind, options, agent_step_milliseconds())
+    print(report)
+    return 0 if report.passed else 1
+
+
+def agent_step_milliseconds() -> float:
+    """Return the processor time of the default agent's step on one thread: one action, and a part of one update."""
+    import time
+    from collections.abc import Callable
+
+    import numpy as np
+    import torch
+
+    from offpiste.agent.replay import Batch
+    from offpiste.config import RunConfig
+    from offpiste.run.loop import new_agent
+    from offpiste.seeding import stream
+    from offpiste.worlds.base import FRAME_SHAPE
+
+    config, draws, actions = RunConfig(), stream(0, "check agent"), 18
+    size, stack = config.agent.batch_size, config.world.stack_frames
+    agent = new_agent(config, actions)
+    batch = Batch(
+        indices=np.arange(size),
+        priorities=np.ones(size),
+        frames=draws.integers(256, size=(size, stack + config.agent.return_steps, *FRAME_SHAPE), dtype=np.uint8),
+        actions=draws.integers(actions, size=size),
+        returns=np.zeros(size, np.float32),
+        terminal=np.zeros(size, np.bool_),
+    )
+
+    def median_milliseconds(work: Callable[[], object], times: int) -> float:
+        taken = []
+        for _ in range(times):
+            start = time.process_time()
+            work()
+            taken.append(time.process_time() - start)
+        return 1e3 * float(np.median(taken))
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        update = median_milliseconds(lambda: agent.learn(batch), 7)
+        act = median_milliseconds(lambda: agent.greedy_action(batch.frames[0, :stack]), 30)
+    finally:
+        torch.set_num_threads(threads)
+    return act + update / config.agent.update_period_steps

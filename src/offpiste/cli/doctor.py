@@ -1,0 +1,174 @@
+"""`offpiste doctor`: whether this machine can train, and what to do where it cannot."""
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from offpiste.errors import OffpisteError
+from offpiste.store.storage import Folder
+
+OLDEST_PYTHON = (3, 11)
+REPLAY_GIGABYTES = 0.9
+"""Reserved for a full replay of compressed pictures; raw they would take 7."""
+PROCESS_GIGABYTES = 1.2
+"""Python, torch, networks and optimiser of one run."""
+CHECKPOINT_GIGABYTES = 1.5
+"""Two checkpoints of a full replay share most objects; this leaves room for both."""
+BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
+
+Mark = Literal["ok", "note", "FAILED"]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Check what training needs: Python, the emulator and its games, torch, memory, disk, and what is optional. Exit
+    code 1 when something that is needed is missing; notes do not count.
+    """
+
+    out: str = "runs"
+    """Where runs are to be written: a folder, or an s3:// URL, which is tried by writing one object."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report."""
+
+    mark: Mark
+    what: str
+    words: str
+
+
+def main(arguments: Arguments) -> int:
+    """Look, print, and return 1 if something is missing."""
+    failed = False
+    for look in (_python, _emulator, _torch, _bfloat16, _gpu, _memory, lambda: _store(arguments.out), _extras):
+        for finding in _safely(look):
+            failed |= finding.mark == "FAILED"
+            print(f"{finding.mark:<7} {finding.what:<10} {finding.words}", flush=True)
+    return 1 if failed else 0
+
+
+def _safely(look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from look()
+    except Exception as error:  # a doctor does not fall ill
+        name = getattr(look, "__name__", "store").strip("_").replace("<lambda>", "store")
+        yield Finding("FAILED", name, f"{type(error).__name__}: {error}")
+
+
+def _python() -> Iterator[Finding]:
+    enough = sys.version_info >= OLDEST_PYTHON
+    advice = "" if enough else f"; install {'.'.join(map(str, OLDEST_PYTHON))} or newer"
+    yield Finding("ok" if enough else "FAILED", "python", platform.python_version() + advice)
+
+
+def _emulator() -> Iterator[Finding]:
+    from importlib.metadata import version
+
+    from offpiste.worlds.atari import known_games
+    from offpiste.worlds.games import GAMES
+
+    missing = sorted(set(GAMES) - set(known_games()))
+    if missing:
+        words = f"{version('ale-py')} lacks {', '.join(missing)}; pip install --force-reinstall ale-py"
+        yield Finding("FAILED", "games", words)
+    else:
+        yield Finding(
+            "ok", "games", f"ale-py {version('ale-py')} with {len(known_games())} games, the paper's twelve too"
+        )
+
+
+def _torch() -> Iterator[Finding]:
+    import torch
+
+    yield Finding("ok", "torch", f"{torch.__version__}, {os.cpu_count()} processors; a run uses --machine.threads 1")
+
+
+def _bfloat16() -> Iterator[Finding]:
+    flags = processor_flags()
+    if flags & BFLOAT16_FLAGS:
+        found = ", ".join(sorted(flags & BFLOAT16_FLAGS))
+        yield Finding(
+            "ok", "bf16", f"this processor computes in it ({found}): --agent.precision bf16 is faster than fp32"
+        )
+    else:
+        yield Finding("note", "bf16", "this processor does not compute in bfloat16; fp32, the default, is faster here")
+
+
+def processor_flags() -> set[str]:
+    """Return what the processor can do, as Linux tells it; nothing elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:  # noqa: PTH123 (not a file of ours)
+            return next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    except OSError:
+        return set()
+
+
+def _gpu() -> Iterator[Finding]:
+    import torch
+
+    count = torch.cuda.device_count()
+    if not count:
+        yield Finding("note", "gpu", "none that torch can use; training runs on the processor")
+    for number in range(count):
+        about = torch.cuda.get_device_properties(number)
+        words = f"{about.name}, {about.total_memory / 1e9:.0f} GB; use it with --machine.device cuda:{number}"
+        yield Finding("ok", "gpu", words)
+
+
+def _memory() -> Iterator[Finding]:
+    free = available_gigabytes()
+    needed = REPLAY_GIGABYTES + PROCESS_GIGABYTES
+    if free is None:
+        yield Finding("note", "memory", f"unknown here; one run needs about {needed:.1f} GB")
+    elif free < needed:
+        words = f"{free:.1f} GB free, one run needs about {needed:.1f}; lower --agent.replay-capacity or free some"
+        yield Finding("FAILED", "memory", words)
+    else:
+        yield Finding("ok", "memory", f"{free:.1f} GB free: room for {int(free / needed)} run(s) of {needed:.1f} GB")
+
+
+def available_gigabytes() -> float | None:
+    """Return the memory that new processes can have, as Linux tells it."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (not a file of ours)
+            return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
+
+
+def _store(out: str) -> Iterator[Finding]:
+    name = f".doctor-{os.getpid()}"
+    try:
+        folder = Folder(out)
+        new = folder.local_path is not None and not folder.local_path.exists()
+        folder.put(name, b"hello")
+        read = folder.get(name)
+        folder.delete(name)
+    except OffpisteError as error:
+        yield Finding("FAILED", "store", str(error))
+        return
+    if read != b"hello":
+        yield Finding("FAILED", "store", f"{out} gave back {read!r} for what was written; choose another with --out")
+    elif folder.local_path is None:
+        yield Finding("ok", "store", f"{folder.location} can be written to and read")
+    else:
+        free = shutil.disk_usage(folder.local_path).free / 1e9
+        if new:
+            folder.local_path.rmdir()
+        enough = free >= CHECKPOINT_GIGABYTES
+        advice = "" if enough else f"; a run needs {CHECKPOINT_GIGABYTES} GB: free some, or choose another with --out"
+        yield Finding("ok" if enough else "FAILED", "store", f"{free:.0f} GB free in {folder.location}{advice}")
+
+
+def _extras() -> Iterator[Finding]:
+    for module, extra, what in (("ray", "cluster", "studies on many machines"), ("matplotlib", "report", "reports")):
+        if importlib.util.find_spec(module) is None:
+            yield Finding("note", module, f"not installed; pip install 'offpiste[{extra}]' for {what}")
+        else:
+            yield Finding("ok", module, f"installed: {what}")

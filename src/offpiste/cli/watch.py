@@ -1,0 +1,42 @@
+"""`offpiste watch`: see what a trained agent does."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from offpiste.errors import ConfigError
+from offpiste.store.storage import Folder
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Play one episode with a run's newest weights and write a film of it, with the agent's action, the return, the
+    reward and the bonus beside the screen. No display is needed.
+    """
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder or s3:// URL of the run."""
+    out: Path = Path("episode.mp4")
+    """File to write; its name ends in .mp4 or .gif."""
+    steps: int = 1_000
+    """Stop after so many agent steps."""
+    seed: int = 0
+    """Of sticky and random actions."""
+    iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Use weights and bonus as kept after this iteration instead of the newest."""
+
+
+def main(arguments: Arguments) -> int:
+    """Play, write and say where."""
+    from offpiste.run.watching import film, pictures_per_second, write_film
+
+    if arguments.steps < 1:
+        raise ConfigError(f"--steps is above 0, not {arguments.steps}")
+    folder = Folder(arguments.run)
+    speed = pictures_per_second(folder)
+    pictures = film(folder, arguments.steps, arguments.seed, arguments.iteration)
+    count = write_film(pictures, arguments.out, speed)
+    print(f"{count:,} steps, {count / speed:.0f} seconds, in {arguments.out}")
+    return 0

@@ -1,0 +1,150 @@
+"""One episode as a film: the game's screen, and beside it what the agent did and what the bonus paid.
+
+The bonus of the checkpoint watches along and learns as it would in training, on a copy; the run is not touched.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.bonuses.base import Bonus, Context, Transition
+from offpiste.bonuses.registry import build
+from offpiste.config import RunConfig
+from offpiste.errors import ConfigError, OffpisteError
+from offpiste.run.evaluate import load_agent
+from offpiste.run.folder import read_config
+from offpiste.run.process import prepare
+from offpiste.seeding import stream
+from offpiste.store import arrays
+from offpiste.store.checkpoints import newest_object
+from offpiste.store.storage import Folder
+from offpiste.worlds.base import FRAME_SHAPE, World
+from offpiste.worlds.registry import open_world
+
+FORMATS = (".mp4", ".gif")
+HEIGHT, SCREEN_WIDTH, PANEL_WIDTH = 420, 480, 320
+PICTURES_PER_SECOND = {"atari": 15, "deep_sea": 4}
+"""Agent steps a second; four frames each are the speed at which a person plays."""
+CHART_STEPS = 150
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
+_WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230), (233, 180, 86)
+
+Picture = NDArray[np.uint8]
+
+
+def film(folder: Folder, steps: int, seed: int, iteration: int | None = None) -> Iterator[Picture]:
+    """Play one episode, at most so many steps of it, with the newest or a kept iteration's weights."""
+    config = read_config(folder)
+    config = replace(config, machine=replace(config.machine, device="cpu"))
+    prepare(config.machine)
+    game = open_world(config.game, config.world, stream(seed, "evaluation game"))
+    agent = load_agent(folder, config, game.action_count, iteration)
+    bonus = _load_bonus(folder, config, game, seed, iteration)
+    actions, noise = stream(seed, "evaluation actions"), stream(seed, "evaluation noise")
+    state, _ = game.reset()
+    total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
+    for step in range(steps):
+        used = noise if config.exploration.evaluation_noise else None
+        action = agent.act(state, config.exploration.epsilon_evaluation, actions, used)
+        screen = game.render()
+        next_state, reward, terminated, truncated, _ = game.step(action)
+        paid = 0.0
+        if bonus is not None:
+            paid = bonus.observe(Transition(state, action, reward, next_state, terminated, truncated, step, game.ram))
+        state, total = next_state, total + reward
+        rewards.append(reward)
+        bonuses.append(paid)
+        texts = [
+            config.game,
+            config.method,
+            f"step {step:,}",
+            f"action {game.action_names[action].lower()}",
+            f"return {total:g}",
+            f"reward {reward:g}",
+            f"bonus {paid:.3g}" if bonus is not None else "no bonus",
+        ]
+        yield _compose(screen, texts, rewards, bonuses if bonus is not None else None)
+        if terminated or truncated:
+            return
+
+
+def write_film(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
+    """Write the pictures as MP4 or GIF, by the name of the file, and return how many they were."""
+    if file.suffix not in FORMATS:
+        raise ConfigError(f"a film is written as {' or '.join(FORMATS)}, not {file.name}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return (_write_gif if file.suffix == ".gif" else _write_mp4)(pictures, file, pictures_per_second)
+
+
+def _write_mp4(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
+    size = (SCREEN_WIDTH + PANEL_WIDTH, HEIGHT)
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"mp4v"), pictures_per_second, size)
+    if not writer.isOpened():
+        raise OffpisteError(f"{file} cannot be written as MP4 here; try a name that ends in .gif")
+    count = 0
+    for picture in pictures:
+        writer.write(picture)
+        count += 1
+    writer.release()
+    return count
+
+
+def _write_gif(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
+    film = cv2.Animation()
+    film.frames = [cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for picture in pictures]
+    film.durations = [1000 // pictures_per_second] * len(film.frames)
+    if not cv2.imwriteanimation(str(file), film):
+        raise OffpisteError(f"{file} cannot be written as GIF here; try a name that ends in .mp4")
+    return len(film.frames)
+
+
+def pictures_per_second(folder: Folder) -> int:
+    """Return the speed of a film of this run."""
+    return PICTURES_PER_SECOND["deep_sea" if read_config(folder).game.startswith("deep_sea") else "atari"]
+
+
+def _load_bonus(folder: Folder, config: RunConfig, game: World, seed: int, iteration: int | None) -> Bonus | None:
+    context = Context(
+        config.game, game.action_count, config.world.stack_frames, FRAME_SHAPE, stream(seed, "film bonus"), "cpu"
+    )
+    bonus = build(config.bonus, context)
+    if bonus is not None:
+        name = "bonus" if iteration is None else f"kept/{iteration:06d}-bonus"
+        bonus.load_state(arrays.unpack(newest_object(folder, name)))
+    return bonus
+
+
+def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: deque[float] | None) -> Picture:
+    """Return the screen with the panel at its right, in OpenCV's order of colours."""
+    picture = np.zeros((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), np.uint8)
+    shown = cv2.cvtColor(screen, cv2.COLOR_RGB2BGR)
+    picture[:, :SCREEN_WIDTH] = cv2.resize(shown, (SCREEN_WIDTH, HEIGHT), interpolation=cv2.INTER_NEAREST)
+    for line, text in enumerate(texts):
+        colour = _WHITE if line < 2 else _GREY
+        cv2.putText(picture, text, (SCREEN_WIDTH + 16, 30 + 24 * line), _FONT, 0.55, colour, 1, cv2.LINE_AA)
+    _chart(picture, "reward", list(rewards), 215, _ORANGE)
+    if bonuses is not None:
+        _chart(picture, "bonus", list(bonuses), 320, _BLUE)
+    return picture
+
+
+def _chart(picture: Picture, name: str, values: list[float], top: int, colour: tuple[int, int, int]) -> None:
+    """Draw the last values as a curve over a line at zero, with their range beside the name."""
+    left, width, height = SCREEN_WIDTH + 16, PANEL_WIDTH - 32, 60
+    low, high = min(0.0, *values), max(0.0, *values)
+    title = f"{name}, last {CHART_STEPS} steps: {low:.3g} to {high:.3g}"
+    cv2.putText(picture, title, (left, top), _FONT, 0.42, _GREY, 1, cv2.LINE_AA)
+
+    def level(value: float) -> int:
+        return round(top + 12 + height * (high - value) / ((high - low) or 1.0))
+
+    cv2.line(picture, (left, level(0.0)), (left + width, level(0.0)), _GREY, 1)
+    points = [(left + width * place // CHART_STEPS, level(value)) for place, value in enumerate(values)]
+    curve = np.array(points, np.int32)
+    cv2.polylines(picture, [curve], isClosed=False, color=colour, thickness=1, lineType=cv2.LINE_AA)

@@ -1,0 +1,238 @@
+"""Bonuses that break the contract, each in its own way, and a few that keep it."""
+
+import math
+import random
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from offpiste.bonuses.base import Context, Transition
+
+
+@dataclass(frozen=True)
+class GoodOptions:
+    noise: float = 0.1
+
+
+class Good:
+    """Counts pictures; pays 1/√count times a weight drawn once, with a little noise drawn at each step."""
+
+    Options: Any = GoodOptions
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        self.noise = options.noise
+        self.generator = context.generator
+        self.weight = 0.5 + float(torch.rand(()))
+        self.counts: dict[int, int] = {}
+        self.steps = 0
+
+    def observe(self, transition: Transition) -> Any:
+        self.steps += 1
+        picture = zlib.crc32(transition.frame.tobytes())
+        self.counts[picture] = self.counts.get(picture, 0) + 1
+        return (self.weight + self.noise * self.draw()) / math.sqrt(self.counts[picture])
+
+    def draw(self) -> float:
+        return float(self.generator.random())
+
+    def state(self) -> Any:
+        pictures, counts = np.array(list(self.counts)), np.array(list(self.counts.values()))
+        return {"pictures": pictures, "counts": counts, "weight": self.weight, "steps": self.steps}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.counts = dict(zip(state["pictures"].tolist(), state["counts"].tolist(), strict=True))
+        self.weight, self.steps = state["weight"], state["steps"]
+
+
+class GoodLearner(Good):
+    """Pays less the more it has seen in batches of replay."""
+
+    learned = 0.0
+
+    def observe(self, transition: Transition) -> Any:
+        return super().observe(transition) / (1.0 + self.learned)
+
+    def learn(self, batch: Any) -> None:
+        self.learned += float(batch.frames[:, -1].mean()) * self.draw()
+
+    def state(self) -> Any:
+        return super().state() | {"learned": self.learned}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        self.learned = state["learned"]
+
+
+class WithoutOptions(Good):
+    Options = None
+
+
+@dataclass
+class LooseOptions:
+    noise: float = 0.1
+
+
+class WithLooseOptions(Good):
+    Options = LooseOptions
+
+
+@dataclass(frozen=True)
+class DemandingOptions:
+    noise: float
+
+
+class WithDemandingOptions(Good):
+    Options = DemandingOptions
+
+
+class CannotBeMade(Good):
+    def __init__(self, options: GoodOptions) -> None:
+        self.noise = options.noise
+
+
+class PaysTensors(Good):
+    def observe(self, transition: Transition) -> Any:
+        return torch.tensor(super().observe(transition))
+
+
+class PaysNothing(Good):
+    def observe(self, transition: Transition) -> Any:
+        super().observe(transition)
+
+
+class Raises(Good):
+    def observe(self, transition: Transition) -> Any:
+        return super().observe(transition) / max(0, 1_500 - self.steps)
+
+
+class CannotReadReadOnly(Good):
+    """As compiled code that asks for writable memory."""
+
+    def observe(self, transition: Transition) -> Any:
+        view: Any = transition.state.data
+        view[0, 0, 0] = view[0, 0, 0]
+        return super().observe(transition)
+
+
+class PaysNaN(Good):
+    def observe(self, transition: Transition) -> Any:
+        return math.nan if self.steps % 100 == 99 else super().observe(transition)
+
+
+class PaysInfinity(Good):
+    def observe(self, transition: Transition) -> Any:
+        return 0.0 * math.inf if self.steps == 2_250 else super().observe(transition)
+
+
+class PaysLessThanNothing(Good):
+    def observe(self, transition: Transition) -> Any:
+        return super().observe(transition) - 0.3
+
+
+class DeclaresThatItMayPayLess(PaysLessThanNothing):
+    can_be_negative = True
+
+
+class Unseeded(Good):
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.generator = np.random.default_rng()
+
+
+class DrawsFromTorch(Good):
+    def draw(self) -> float:
+        return float(torch.rand(()))
+
+
+class DrawsFromNumpy(Good):
+    def draw(self) -> float:
+        return float(np.random.rand())  # noqa: NPY002
+
+
+class DrawsFromPythonWhenItLearns(GoodLearner):
+    def learn(self, batch: Any) -> None:
+        self.learned += random.random()  # noqa: S311
+
+
+class SavesATensor(Good):
+    def state(self) -> Any:
+        return super().state() | {"weight": torch.tensor(self.weight)}
+
+
+class SavesNumbersAsKeys(Good):
+    def state(self) -> Any:
+        return {"counts": self.counts, "weight": self.weight, "steps": self.steps}
+
+
+class SavesAList(Good):
+    def state(self) -> Any:
+        return list(super().state().values())
+
+
+class ChangesWhenSaved(Good):
+    def state(self) -> Any:
+        self.draw()
+        return super().state()
+
+
+class ForgetsItsWeight(Good):
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state | {"weight": self.weight})
+
+
+class ForgetsWhatItLearned(GoodLearner):
+    def state(self) -> Any:
+        return super().state() | {"learned": 0.0}
+
+
+class CannotLoad(Good):
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state["all"])
+
+
+class RaisesOnceRestored(Good):
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        del self.noise
+
+
+class WritesIntoTheState(Good):
+    def observe(self, transition: Transition) -> Any:
+        paid = super().observe(transition)
+        halve(transition.state)
+        return paid
+
+
+class WritesIntoTheMemory(Good):
+    def observe(self, transition: Transition) -> Any:
+        paid = super().observe(transition)
+        halve(transition.ram)
+        return paid
+
+
+class WritesIntoTheBatch(GoodLearner):
+    def learn(self, batch: Any) -> None:
+        super().learn(batch)
+        halve(batch.frames)
+
+
+class LearnsFromSomethingElse(Good):
+    def learn(self, picture: NDArray[np.uint8]) -> float:
+        return float(picture.mean())
+
+
+class Constant(Good):
+    def observe(self, transition: Transition) -> Any:
+        return 1.0
+
+
+class DeclaresThatItDoesNotMeasureVisits(Constant):
+    measures_visits = False
+
+
+def halve(array: NDArray[np.uint8]) -> None:
+    array //= np.uint8(2)

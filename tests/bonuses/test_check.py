@@ -1,0 +1,218 @@
+"""The contract: ours keep it, and each of the broken ones fails for its own reason alone."""
+
+import dataclasses
+import itertools
+import math
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from offpiste.agent import replay
+from offpiste.bonuses import check
+from offpiste.bonuses.check import Check, Report, Result, check_bonus, new_transition, warm_up
+from offpiste.bonuses.registry import BUILT_IN, find
+from tests.bonuses import broken
+
+WITHOUT_LEARN = {Check.LEARN}
+
+
+def outcomes(report: Report, outcome: str) -> set[Check]:
+    return {result.check for result in report.results if result.outcome == outcome}
+
+
+def words(report: Report, which: Check) -> str:
+    return next(result.words for result in report.results if result.check is which)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_our_own_bonuses_keep_the_contract(name: str) -> None:
+    report = check_bonus(find(name))
+    assert report.passed, report
+    declared = {"icm": {Check.VISITS}, "rnd_released": {Check.SIGN}}
+    assert outcomes(report, "skipped") == WITHOUT_LEARN | declared.get(name, set())
+
+
+def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
+    report = check_bonus(broken.GoodLearner)
+    assert report.passed
+    assert [result.check for result in report.results] == list(Check)
+    assert outcomes(report, "ok") == set(Check)
+
+
+@pytest.mark.parametrize(
+    ("kind", "failed", "message"),
+    [
+        (broken.WithoutOptions, Check.OPTIONS, r"no dataclass .* give WithoutOptions an attribute `Options`"),
+        (broken.WithLooseOptions, Check.OPTIONS, r"LooseOptions can be changed .*@dataclass\(frozen=True\)"),
+        (broken.WithDemandingOptions, Check.OPTIONS, r"DemandingOptions cannot be made .*: .*noise must be set"),
+        (broken.CannotBeMade, Check.MAKING, r"raised TypeError: .*; the class is called with its options and a Cont"),
+        (broken.PaysTensors, Check.NUMBER, r"returned torch.Tensor at step 1, .* return float\(...\)"),
+        (broken.PaysNothing, Check.NUMBER, r"returned None at step 1, "),
+        (broken.Raises, Check.NUMBER, r"observe raised ZeroDivisionError: .* \(line \d+ of its file\) at step 1,500"),
+        (broken.CannotReadReadOnly, Check.NUMBER, r"observe raised TypeError: .*read-only.* at step 1$"),
+        (broken.PaysNaN, Check.FINITE, r"returned nan at step 100; "),
+        (broken.PaysInfinity, Check.FINITE, r"returned nan at step 2,251; "),
+        (broken.PaysLessThanNothing, Check.SIGN, r"returned -0\.\d+ at step [\d,]+; .*`can_be_negative = True`"),
+        (broken.Unseeded, Check.SEED, r"from the same seed paid .* at step 1; draw from context.generator only"),
+        (broken.DrawsFromTorch, Check.GENERATORS, r"observe drew from the global generator of torch at step 1; "),
+        (broken.DrawsFromNumpy, Check.GENERATORS, r"observe drew from the global generator of numpy at step 1; "),
+        (broken.DrawsFromPythonWhenItLearns, Check.GENERATORS, r"learn drew from the global generator of Python at "),
+        (broken.SavesATensor, Check.STATE, r"state\(\)\['weight'\], torch.Tensor, cannot be saved .* numpy arrays"),
+        (broken.SavesNumbersAsKeys, Check.STATE, r"state\(\)\['counts'\] has a key that is not text"),
+        (broken.SavesAList, Check.STATE, r"state returned list; return a dictionary"),
+        (broken.ChangesWhenSaved, Check.STATE, r"at step 221 after state\(\) was called, .* must leave the bonus as"),
+        (broken.ForgetsItsWeight, Check.RESUME, r"restored after step 220, it paid .* at step 221 instead of"),
+        (broken.ForgetsWhatItLearned, Check.RESUME, r"restored after step 220, it paid .* at step 221 instead of"),
+        (broken.CannotLoad, Check.RESUME, r"load_state raised KeyError: 'all' \(line \d+ of its file\)"),
+        (broken.RaisesOnceRestored, Check.RESUME, r"once restored, observe raised AttributeError: .*'noise'.* 221"),
+        (broken.WritesIntoTheState, Check.INPUTS, r"observe changed transition.state at step 1; .*state.copy\(\)"),
+        (broken.WritesIntoTheMemory, Check.INPUTS, r"observe changed transition.ram at step 1; "),
+        (broken.WritesIntoTheBatch, Check.INPUTS, r"learn changed batch.frames at step 37; .*batch.frames.copy\(\)"),
+        (broken.LearnsFromSomethingElse, Check.LEARN, r"learn raised AttributeError: .*'mean'.* called with batches"),
+        (broken.Constant, Check.VISITS, r"paid 1 on average .* and 1 over 200 to 300; .*`measures_visits = False`"),
+    ],
+)
+def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: Check, message: str) -> None:
+    report = check_bonus(kind)
+    assert not report.passed
+    assert set(report.failed) == {failed}, report
+    assert re.search(message, report.failed[failed]), report
+
+
+def test_what_cannot_be_checked_any_more_is_skipped_with_the_reason() -> None:
+    assert words(check_bonus(broken.WithoutOptions), Check.FINITE) == "not reached, since it has no Options"
+    raised = check_bonus(broken.Raises)
+    assert words(raised, Check.FINITE) == words(raised, Check.COST) == "not reached, since observe raised an exception"
+    assert outcomes(raised, "ok") == {Check.OPTIONS, Check.MAKING, Check.SEED, Check.STATE, Check.RESUME}
+    assert words(check_bonus(broken.SavesATensor), Check.RESUME) == "its state cannot be saved"
+    assert words(check_bonus(broken.Unseeded), Check.RESUME) == "what the same seed does not repeat cannot be compared"
+
+
+def test_several_faults_are_all_found() -> None:
+    class Both(broken.PaysLessThanNothing, broken.SavesATensor, broken.WritesIntoTheMemory):
+        pass
+
+    assert set(check_bonus(Both).failed) == {Check.SIGN, Check.STATE, Check.INPUTS}
+
+
+def test_what_a_bonus_declares_is_not_held_against_it() -> None:
+    for kind, declared in (
+        (broken.DeclaresThatItMayPayLess, Check.SIGN),
+        (broken.DeclaresThatItDoesNotMeasureVisits, Check.VISITS),
+    ):
+        report = check_bonus(kind)
+        assert report.passed, report
+        assert outcomes(report, "skipped") == WITHOUT_LEARN | {declared}
+        assert words(report, declared).startswith("it declares ")
+
+
+def test_the_options_given_are_the_options_checked() -> None:
+    assert check_bonus(broken.WithDemandingOptions, {"noise": 0.1}).passed
+    assert set(check_bonus(broken.Good, {"noise": math.inf}).failed) == {Check.FINITE}
+    refused = check_bonus(broken.Good, {"nose": 0.1})
+    assert "did you mean 'bonus.options.noise'?" in refused.failed[Check.OPTIONS]
+
+
+def test_the_cost_is_told_and_never_fails() -> None:
+    assert re.fullmatch(r"[\d.e-]+ ms per observe on one thread", words(check_bonus(broken.Good), Check.COST))
+    cheap = words(check_bonus(broken.GoodLearner, agent_step_milliseconds=1e9), Check.COST)
+    assert re.fullmatch(
+        r".* and .* ms per learn, every 4 steps on one thread, under 1% of an agent step of 1e\+09 ms", cheap
+    )
+    dear = check_bonus(broken.Good, agent_step_milliseconds=1e-6)
+    assert dear.passed
+    assert words(dear, Check.COST).endswith("; training takes more than twice as long as without a bonus")
+
+
+def test_global_generators_and_threads_are_the_callers_again_afterwards() -> None:
+    def everything() -> tuple[Any, ...]:
+        numpy_state: Any = np.random.get_state()  # noqa: NPY002
+        return random.getstate(), numpy_state[1].tolist(), torch.get_rng_state().tolist(), torch.get_num_threads()
+
+    torch.manual_seed(3)
+    before = everything()
+    for kind in (broken.DrawsFromTorch, broken.DrawsFromNumpy, broken.Raises):
+        check_bonus(kind)
+        assert everything() == before
+
+
+def test_a_report_reads_as_one_line_per_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    report = Report(
+        "mine:Mine",
+        (
+            Result(Check.MAKING, "ok"),
+            Result(Check.LEARN, "skipped", "it has no method learn"),
+            Result(Check.SIGN, "FAILED", "observe returned -1 at step 3; cut it off at 0"),
+        ),
+    )
+    assert str(report) == (
+        "mine:Mine\n"
+        "ok       can be made\n"
+        "skipped  learns from a batch: it has no method learn\n"
+        "FAILED   bonuses are not negative: observe returned -1 at\n"
+        "         step 3; cut it off at 0"
+    )
+    assert report.failed == {Check.SIGN: "observe returned -1 at step 3; cut it off at 0"}
+
+
+# What a bonus is shown.
+
+
+def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
+    steps = warm_up()
+    assert len(steps) == 2_000
+    assert len({step.frame.tobytes() for step in steps}) > 1_600
+    assert len({step.action for step in steps}) == check.ACTIONS
+    assert sum(step.reward != 0.0 for step in steps) > 10
+    endings = {(step.terminated, step.truncated) for step in steps[: check.SAVED_AFTER_STEPS]}
+    assert endings == {(False, False), (True, False), (False, True)}
+    for before, after in itertools.pairwise(steps):
+        for array in (before.state, before.next_state, before.ram):
+            assert not array.flags.writeable
+        over = before.terminated or before.truncated
+        assert after.episode_step == (0 if over else before.episode_step + 1)
+        assert over or after.state is before.next_state
+
+
+def test_the_new_picture_is_new_and_comes_from_the_middle_of_an_episode() -> None:
+    new = new_transition()
+    assert new.frame.tobytes() not in {step.frame.tobytes() for step in warm_up()}
+    assert (new.terminated, new.truncated) == (False, False)
+    assert new.frame.std() > 10.0
+
+
+class Collects(broken.Good):
+    batches: tuple[Any, ...] = ()
+
+    def learn(self, batch: Any) -> None:
+        Collects.batches = (*Collects.batches[-9:], batch)
+
+
+def test_a_batch_is_what_the_agent_would_have_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    def form(kind: Any) -> list[tuple[str, Any]]:
+        return [(field.name, field.type) for field in dataclasses.fields(kind)]
+
+    assert form(check.Batch) == form(replay.Batch)
+    assert check_bonus(Collects).passed
+    steps = [*warm_up(), *[new_transition()] * check.REPEATS]
+    assert any(batch.terminal.any() for batch in Collects.batches)
+    for batch in Collects.batches:
+        assert batch.frames.shape == (32, 7, 84, 84)
+        assert batch.indices.max() < len(steps)
+        for row, index in enumerate(batch.indices):
+            one, two, three = steps[index : index + 3]
+            ends = [step.terminated or step.truncated for step in (one, two, three)]
+            np.testing.assert_array_equal(batch.frames[row, :4], one.state)
+            assert batch.actions[row] == one.action
+            assert batch.terminal[row] == any(ends)
+            rewards = np.clip([one.reward, two.reward * (not ends[0]), three.reward * (not any(ends[:2]))], -1.0, 1.0)
+            expected = rewards[0] + 0.99 * rewards[1] + 0.99 * 0.99 * rewards[2]
+            assert batch.returns[row] == pytest.approx(expected)
+            if not any(ends) and index < 1_997:
+                np.testing.assert_array_equal(batch.frames[row, -4:], three.next_state)

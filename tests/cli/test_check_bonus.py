@@ -1,0 +1,56 @@
+"""`offpiste check-bonus`: what it prints, and its exit code."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from offpiste.cli import check_bonus, main
+
+
+@pytest.fixture
+def quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent step that need not be measured."""
+    monkeypatch.setattr(check_bonus, "agent_step_milliseconds", lambda: 1e9)
+
+
+def test_a_bonus_that_keeps_the_contract_is_exit_code_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-bonus", "tests.bonuses.broken:Good"]) == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[0] == "tests.bonuses.broken:Good"
+    assert lines[1] == "ok       options are a frozen dataclass"
+    assert "FAILED" not in said.out
+    assert lines[-1].startswith("ok       cost: ")
+    assert "% of an agent step of " in said.out
+    assert said.err.startswith("checking tests.bonuses.broken:Good")
+
+
+def test_a_broken_bonus_is_exit_code_1_and_words(quick_agent: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-bonus", "tests.bonuses.broken:WithLooseOptions"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("FAILED   options are a frozen dataclass: LooseOptions can be changed once it is made; ")
+    assert "ok       bonuses are finite" in lines
+
+
+def test_options_come_from_a_file(quick_agent: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check-bonus", "tests.bonuses.broken:WithDemandingOptions"]
+    assert main(words) == 1
+    assert "cannot be made from the options given" in capsys.readouterr().out
+    file = tmp_path / "options.toml"
+    file.write_text("noise = 0.2\n")
+    assert main([*words, "--options", str(file)]) == 0
+    capsys.readouterr()
+    assert main([*words, "--options", "missing.toml"]) == 1
+    assert capsys.readouterr().err == "offpiste: there is no file missing.toml\n"
+
+
+def test_a_bonus_that_is_not_there_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-bonus", "nowhere:Bonus"]) == 1
+    assert capsys.readouterr().err == "offpiste: cannot load the bonus 'nowhere:Bonus': No module named 'nowhere'\n"
+
+
+def test_the_cost_of_an_agent_step_is_measured_on_one_thread_and_leaves_the_threads_alone() -> None:
+    before = torch.get_num_threads()
+    assert 0.1 < check_bonus.agent_step_milliseconds() < 10_000.0
+    assert torch.get_num_threads() == before

@@ -1,0 +1,83 @@
+"""Films: what they show, in which forms they are written, and that watching changes nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from offpiste.config import BonusConfig, from_dict
+from offpiste.errors import ConfigError
+from offpiste.methods import base_run
+from offpiste.run.train import train
+from offpiste.run.watching import HEIGHT, PANEL_WIDTH, SCREEN_WIDTH, Picture, film, pictures_per_second, write_film
+from offpiste.store.storage import Folder
+
+SIZE = 5
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A short run of CTS in Deep Sea."""
+    folder = Folder(str(tmp_path_factory.mktemp("run")))
+    config = base_run(f"deep_sea_{SIZE}", "cts")
+    train(from_dict(type(config), {"frames": 60}, base=config), folder)
+    return folder
+
+
+def blank(count: int) -> Iterator[Picture]:
+    return (np.full((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), 40 * number, np.uint8) for number in range(count))
+
+
+def test_a_film_shows_every_step_of_the_episode(run: Folder) -> None:
+    pictures = list(film(run, steps=100, seed=0))
+    assert len(pictures) == SIZE
+    assert {picture.shape for picture in pictures} == {(HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3)}
+    rows = [int(np.nonzero(picture[:, :SCREEN_WIDTH].any(axis=(1, 2)))[0][0]) for picture in pictures]
+    assert rows == sorted(rows)  # the diver sinks
+    assert len(set(rows)) == SIZE
+    assert all(picture[:, SCREEN_WIDTH:].any() for picture in pictures)
+
+
+def test_a_film_is_the_same_each_time_and_leaves_the_run_as_it_was(run: Folder) -> None:
+    before = {name: run.get(name) for name in run.list()}
+    one, two = (list(film(run, steps=3, seed=1)) for _ in range(2))
+    assert len(one) == 3
+    assert np.array_equal(one, two)
+    assert {name: run.get(name) for name in run.list()} == before
+
+
+def test_deep_sea_is_shown_slowly(run: Folder) -> None:
+    assert pictures_per_second(run) == 4
+
+
+def test_an_mp4_holds_all_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "films" / "a.mp4"
+    assert write_film(blank(5), file, 15) == 5
+    reader = cv2.VideoCapture(str(file))
+    assert reader.get(cv2.CAP_PROP_FRAME_COUNT) == 5
+    assert reader.get(cv2.CAP_PROP_FPS) == 15
+
+
+def test_a_gif_holds_all_pictures_at_half_the_size(tmp_path: Path) -> None:
+    file = tmp_path / "a.gif"
+    assert write_film(blank(5), file, 10) == 5
+    found, animation = cv2.imreadanimation(str(file))
+    assert found
+    assert len(animation.frames) == 5
+    assert animation.frames[0].shape[:2] == (HEIGHT // 2, (SCREEN_WIDTH + PANEL_WIDTH) // 2)
+    assert set(np.ravel(animation.durations)) == {100}
+
+
+def test_other_forms_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"written as \.mp4 or \.gif, not a\.avi"):
+        write_film(blank(1), tmp_path / "a.avi", 15)
+
+
+def test_a_run_without_a_bonus_is_filmed_too(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    config = base_run("deep_sea_3", "epsilon_greedy")
+    assert config.bonus == BonusConfig()
+    train(from_dict(type(config), {"frames": 30}, base=config), folder)
+    assert len(list(film(folder, steps=100, seed=0))) == 3
