@@ -1,0 +1,391 @@
+"""Are the verdicts and intervals of the analysis right? Studies made up so that the truth is known, thousands of times.
+
+Scores are normal; bimodal (one seed in five finds a treasure); or unequal: the method that others are held against
+jumps between two values around theirs, which deceives tests that suppose equal spreads. At 3, 5, 10 and 20 seeds:
+
+- coverage of every interval. Bar: exact ones at least 95%; bootstrap ones are printed as they are.
+- for every finding, how often its verdict is wrong where the truth lies on the very edge of being the other way, and
+  how often it is right where the effect is there, and where it is absent. Bars: wrong in 5% at most; right in 80% at
+  least with 20 seeds, if the effect is large; and never a verdict from fewer seeds than it says it needs. How often
+  small effects are seen is printed as it is.
+
+Frequencies of n studies may miss a bar by three standard errors. `--quick` takes a fraction of the studies.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.analysis import stats
+from offpiste.analysis.claims import (
+    BASELINE,
+    BONUSES,
+    EASY,
+    FINDINGS,
+    HARD,
+    MARGIN,
+    METHODS,
+    MONTEZUMA,
+    NEWER,
+    PSEUDO_COUNTS,
+    Finding,
+    Scores,
+    judge_one,
+)
+from offpiste.seeding import stream
+from offpiste.worlds.games import GAMES
+
+SEEDS = (3, 5, 10, 20)
+KINDS = ("normal", "bimodal", "unequal")
+ALIKE = KINDS[:2]
+"""Kinds in which methods without an effect are alike; in the third the difference jumps across the margin."""
+BIG, SMALL = 0.6, 0.1
+"""An effect that no seed hides, for it is more than a treasure; and one of twice the margin."""
+LEVEL = stats.LEVEL
+POWER = 0.8
+
+Effects = Mapping[tuple[str, str], float]
+"""By game and method, in human-normalised score; 0 where it says nothing."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is the case in a made-up study, and which verdicts are then right and wrong."""
+
+    name: str
+    effects: Callable[[np.random.Generator], Effects]
+    """May be drawn anew for each study."""
+    right: str | None = None
+    wrong: str | None = None
+    barred: bool = True
+    """Whether the right verdict must come, with the most seeds."""
+    kinds: tuple[str, ...] = KINDS
+
+
+def main() -> int:
+    """Print the tables and the figure, and return 0 if all bars hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer studies, under a minute")
+    parser.add_argument("--studies", type=int, help="made-up studies per truth, kind and number of seeds")
+    options = parser.parse_args()
+    studies = options.studies or (25 if options.quick else 400)
+    missed = [*check_intervals(10 * studies, 40 if options.quick else 200), *check_rank_test(4 * studies)]
+    errors: list[float] = []
+    powers: list[float] = []
+    for finding in FINDINGS:
+        print(f"\n{finding.key}: how often the verdict is as named, with {', '.join(map(str, SEEDS))} seeds")
+        for truth in TRUTHS[finding.key]:
+            for kind in truth.kinds:
+                shares = {seeds: verdict_shares(finding, truth, kind, seeds, studies) for seeds in SEEDS}
+                about = f"{finding.key} ({truth.name}, {kind})"
+                for named, told in ((truth.right, "right"), (truth.wrong, "wrong")):
+                    if named is not None:
+                        row = {seeds: share[named] for seeds, share in shares.items()}
+                        print(f"  {truth.name:<40} {kind:<8} {named:<12} {told}  {shown(row)}")
+                if truth.wrong is not None:
+                    wrong = max(share[truth.wrong] for share in shares.values())
+                    errors.append(wrong)
+                    if wrong > LEVEL + slack(LEVEL, studies):
+                        missed.append(f"{about} is {truth.wrong} in {wrong:.1%}")
+                if truth.right is not None and truth.barred:
+                    right = shares[SEEDS[-1]][truth.right]
+                    powers.append(right)
+                    if right < POWER - slack(POWER, studies):
+                        missed.append(f"{about} is {truth.right} in {right:.1%} only")
+                if any(share["too early"] for share in shares.values()):
+                    missed.append(f"{about} has a verdict from too few seeds")
+    print()
+    for line in missed:
+        print(f"MISSED: {line}")
+    print(
+        f"{len(FINDINGS)} findings, {studies} studies each: wrong in {max(errors):.1%} at the worst edge of the truth, "
+        f"right in {min(powers):.1%} at least with {SEEDS[-1]} seeds; {len(missed)} bars missed"
+    )
+    return 1 if missed else 0
+
+
+# Findings
+
+
+def made_up(
+    generator: np.random.Generator, finding: Finding, effects: Effects, kind: str, seeds: int, jumping: str
+) -> Scores:
+    """Return the scores of one study, in points, of the games and methods that a finding is about."""
+    cells = [(game, method) for games, methods in finding.needs for game in games for method in methods]
+    jumps = np.array([[method == jumping] for _, method in cells])
+    noise = draw(generator, kind, (len(cells), seeds), jumping=jumps)
+    scores: dict[str, dict[str, dict[int, float]]] = {}
+    for (game, method), own in zip(cells, noise, strict=True):
+        span = GAMES[game].human_score - GAMES[game].random_score
+        points = GAMES[game].random_score + span * (0.5 + effects.get((game, method), 0.0) + own)
+        scores.setdefault(game, {})[method] = dict(enumerate(points.tolist()))
+    return scores
+
+
+def draw(
+    generator: np.random.Generator, kind: str, size: int | tuple[int, int], *, jumping: bool | NDArray[np.bool_]
+) -> stats.Array:
+    """Return the noise of runs, on the human-normalised scale."""
+    if kind == "normal":
+        return generator.normal(0.0, 0.03, size)
+    fine = generator.normal(0.0, 0.005, size)
+    if kind == "bimodal":
+        return fine + 0.5 * (generator.random(size) < 0.2)
+    return fine + jumping * np.where(generator.random(size) < 0.5, -0.25, 0.25)
+
+
+def verdict_shares(finding: Finding, truth: Truth, kind: str, seeds: int, studies: int) -> dict[str, float]:
+    """Return how often each verdict comes, and how often one comes from fewer seeds than it says it needs."""
+    generator = stream(seeds, f"calibration {finding.key} {truth.name} {kind}")
+    jumping = "cts" if finding.key == "newer-do-not-beat-cts" else BASELINE
+    counts = dict.fromkeys(("supported", "contradicted", "not enough evidence", "too early"), 0)
+    for _ in range(studies):
+        scores = made_up(generator, finding, truth.effects(generator), kind, seeds, jumping)
+        verdict = judge_one(finding, scores)
+        counts[verdict.verdict] += 1
+        fewest = {"supported": verdict.evidence.fewest_for, "contradicted": verdict.evidence.fewest_against}
+        counts["too early"] += seeds < fewest.get(verdict.verdict, 0)
+    return {name: count / studies for name, count in counts.items()}
+
+
+def everywhere(games: tuple[str, ...], methods: tuple[str, ...], effect: float) -> dict[tuple[str, str], float]:
+    """Return the same effect for methods on games."""
+    return {(game, method): effect for game in games for method in methods}
+
+
+def fixed(effects: Effects) -> Callable[[np.random.Generator], Effects]:
+    """Return effects that are the same in every study."""
+    return lambda _: effects
+
+
+def ranking(games: tuple[str, ...], order: tuple[int, ...], by: float) -> dict[tuple[str, str], float]:
+    """Return effects that rank the methods, so far apart."""
+    return {(game, method): by * place for game in games for method, place in zip(METHODS, order, strict=True)}
+
+
+def unrelated_rankings(generator: np.random.Generator) -> Effects:
+    """Return one ranking for the other hard games and another, drawn at random, for Montezuma."""
+    drawn = tuple(int(place) for place in generator.permutation(len(METHODS)))
+    return ranking(MONTE, drawn, BIG) | ranking(HARD, UPWARDS, BIG)
+
+
+def pseudo_counts_lose(by: float) -> dict[tuple[str, str], float]:
+    """Return effects under which pseudo-counts lose, and win on Seaquest."""
+    return everywhere(NOT_SEAQUEST, PSEUDO_COUNTS, -by) | everywhere(("seaquest",), PSEUDO_COUNTS, by)
+
+
+def seen(name: str, effects: Callable[[float], Effects], right: str) -> tuple[Truth, Truth]:
+    """Return a truth with a large effect, and with one so small that a rival who jumps would hide it."""
+    return (
+        Truth(f"{name}, by {BIG}", fixed(effects(BIG)), right),
+        Truth(f"{name}, by {SMALL}", fixed(effects(SMALL)), right, barred=False, kinds=ALIKE),
+    )
+
+
+UPWARDS = tuple(range(len(METHODS)))
+HALF = tuple(GAMES)[:6]
+NOT_SEAQUEST = tuple(game for game in EASY if game != "seaquest")
+MONTE = (MONTEZUMA,)
+TRUTHS: dict[str, tuple[Truth, ...]] = {
+    "bonuses-beat-baseline": (
+        *seen("all beat it", lambda by: everywhere(MONTE, BONUSES, by), "supported"),
+        *seen("all lose to it", lambda by: everywhere(MONTE, BONUSES, -by), "contradicted"),
+        Truth("none differs", fixed({}), right="contradicted", kinds=ALIKE),
+        Truth("all but one beat it", fixed(everywhere(MONTE, BONUSES[1:], BIG)), wrong="supported"),
+        Truth("all beat it by the margin", fixed(everywhere(MONTE, BONUSES, MARGIN)), wrong="contradicted"),
+    ),
+    "newer-do-not-beat-cts": (
+        *seen("all are worse", lambda by: everywhere(MONTE, NEWER, -by), "supported"),
+        *seen("one is better", lambda by: {(MONTEZUMA, "rnd"): by}, "contradicted"),
+        Truth("none differs", fixed({}), right="supported", wrong="contradicted", barred=False, kinds=ALIKE),
+        Truth("none differs", fixed({}), wrong="contradicted", kinds=KINDS[2:]),
+        Truth(
+            "one is better by the margin",
+            fixed(everywhere(MONTE, NEWER[:2], -BIG) | {(MONTEZUMA, "rnd"): MARGIN}),
+            wrong="supported",
+        ),
+    ),
+    "ranking-does-not-carry-over": (
+        *seen(
+            "turned around",
+            lambda by: ranking(MONTE, UPWARDS, by) | ranking(HARD, UPWARDS[::-1], by),
+            "supported",
+        ),
+        *seen("the same everywhere", lambda by: ranking((MONTEZUMA, *HARD), UPWARDS, by), "contradicted"),
+        Truth("none elsewhere", fixed(ranking(MONTE, UPWARDS, BIG)), wrong="supported"),
+        Truth("none on Montezuma", fixed(ranking(HARD, UPWARDS, BIG)), wrong="supported"),
+        Truth("unrelated", unrelated_rankings, wrong="contradicted"),
+    ),
+    "baseline-on-par": (
+        *seen(
+            "beaten on one game, best on five",
+            lambda by: everywhere(HARD[1:], BONUSES, -by) | everywhere(HARD[:1], BONUSES, by),
+            "supported",
+        ),
+        *seen("beaten on three games", lambda by: everywhere(HARD[:3], BONUSES, by), "contradicted"),
+        Truth("none differs", fixed({}), right="supported", barred=False, kinds=ALIKE),
+        Truth(
+            "beaten by the margin on two games",
+            fixed(everywhere(HARD[2:], BONUSES, -BIG) | everywhere(HARD[:2], BONUSES, MARGIN)),
+            wrong="supported",
+        ),
+        Truth("beaten on one, none else differs", fixed(everywhere(HARD[:1], BONUSES, BIG)), wrong="contradicted"),
+    ),
+    "bonuses-hurt-on-easy-games": (
+        *seen("all hurt", lambda by: everywhere(EASY, BONUSES, -by), "supported"),
+        *seen("all help", lambda by: everywhere(EASY, BONUSES, by), "contradicted"),
+        Truth("none differs", fixed({}), right="contradicted", wrong="supported", kinds=ALIKE),
+        Truth("none differs", fixed({}), wrong="supported", kinds=KINDS[2:]),
+        Truth("all hurt by the margin", fixed(everywhere(EASY, BONUSES, -MARGIN)), wrong="contradicted"),
+    ),
+    "pseudo-counts-lose-but-on-seaquest": (
+        *seen("so it is", pseudo_counts_lose, "supported"),
+        *seen("they win", lambda by: everywhere(EASY, PSEUDO_COUNTS, by), "contradicted"),
+        Truth("none differs", fixed({}), right="contradicted", kinds=ALIKE),
+        Truth("but for one game", fixed(pseudo_counts_lose(BIG) | {("hero", "cts"): 0.0}), wrong="supported"),
+        Truth("by the margin", fixed(everywhere(NOT_SEAQUEST, PSEUDO_COUNTS, -MARGIN)), wrong="contradicted"),
+    ),
+    "noisy-nets-most-consistent": (
+        *seen("bonuses fall behind", lambda by: everywhere(HALF, BONUSES, -by), "supported"),
+        *seen("it falls behind", lambda by: everywhere(HALF, ("noisy_nets",), -by), "contradicted"),
+        Truth("all but one fall behind", fixed(everywhere(HALF, BONUSES[1:], -BIG)), wrong="supported"),
+        Truth("by one game", fixed(everywhere(HALF[:1], BONUSES, -BIG)), wrong="contradicted"),
+    ),
+}
+
+
+# Intervals
+
+
+def check_intervals(draws: int, bootstraps: int) -> Iterator[str]:
+    """Print the coverage of every interval and yield the exact ones that miss."""
+    print(f"coverage of 95% intervals, with {', '.join(map(str, SEEDS))} seeds (– where so few give none)")
+    for kind in KINDS:
+        for name, cover in EXACT.items():
+            found = {seeds: covered(cover, kind, seeds, draws, name) for seeds in SEEDS}
+            print(f"  {name:<40} {kind:<8} exact      {shown(found)}")
+            for seeds, share in found.items():
+                if share is not None and share < 1 - LEVEL - slack(LEVEL, draws):
+                    yield f"{name} ({kind}, {seeds} seeds) covers {share:.1%}"
+    for kind in KINDS:
+        for name in BOOTSTRAP:
+            found = {seeds: bootstrap_covered(name, kind, seeds, bootstraps) for seeds in SEEDS}
+            print(f"  {name:<40} {kind:<8} bootstrap  {shown(found)}")
+
+
+def covered(
+    cover: Callable[[np.random.Generator, str, int], bool | None], kind: str, seeds: int, draws: int, name: str
+) -> float | None:
+    """Return how often an interval holds the truth, or None where there is no interval."""
+    generator = stream(seeds, f"calibration {name} {kind}")
+    held = [cover(generator, kind, seeds) for _ in range(draws)]
+    return None if None in held else sum(map(bool, held)) / draws
+
+
+def proportion(generator: np.random.Generator, kind: str, seeds: int) -> bool:
+    """Whether the interval of the chance of a score above a level holds it."""
+    chance = {"normal": 0.5, "bimodal": 0.2, "unequal": 0.9}[kind]
+    interval = stats.proportion_interval(int(generator.binomial(seeds, chance)), seeds)
+    return interval.low <= chance <= interval.high
+
+
+def median(generator: np.random.Generator, kind: str, seeds: int) -> bool | None:
+    """Whether the interval of a median holds it; that of a two-valued score is anything between."""
+    interval = stats.median_interval(draw(generator, kind, seeds, jumping=True))
+    true = {"normal": 0.0, "bimodal": 0.005 * 0.31864, "unequal": 0.0}[kind]  # 0.2 of the mass lies far above
+    return None if interval is None else interval.low <= true <= interval.high
+
+
+def improvement(generator: np.random.Generator, kind: str, seeds: int) -> bool:
+    """Whether the interval of the probability of improvement holds it, with ties."""
+    first = draw(generator, kind, seeds, jumping=False).round(2)
+    found = stats.compare([first - draw(generator, kind, seeds, jumping=True).round(2)], MARGIN)
+    return found.probability_interval.low <= 0.5 <= found.probability_interval.high
+
+
+def pooled_difference(generator: np.random.Generator, kind: str, seeds: int) -> bool:
+    """Whether the interval of the median difference over six unlike games, half of them above it, holds it."""
+    groups = [
+        draw(generator, kind, seeds, jumping=False) - draw(generator, kind, seeds, jumping=True) + shift
+        for shift in (-0.3, -0.1, -0.02, 0.02, 0.1, 0.3)
+    ]
+    interval = stats.compare(groups, MARGIN).difference_interval
+    return interval is not None and interval.low <= 0.0 <= interval.high
+
+
+EXACT: dict[str, Callable[[np.random.Generator, str, int], bool | None]] = {
+    "chance of a score above a level": proportion,
+    "median score": median,
+    "probability of improvement": improvement,
+    "median difference over six games": pooled_difference,
+}
+
+
+def bootstrap_covered(name: str, kind: str, seeds: int, draws: int) -> float:
+    """Return how often a bootstrap interval over six games holds the truth."""
+    statistic = BOOTSTRAP[name]
+    generator = stream(seeds, f"calibration {name} {kind}")
+    true = float(statistic(two_methods(stream(0, f"truth {name} {kind}"), kind, 4_000)))
+    held = 0
+    for _ in range(draws):
+        interval = stats.bootstrap(two_methods(generator, kind, seeds), statistic, generator, resamples=400)
+        held += interval.low <= true <= interval.high
+    return held / draws
+
+
+def two_methods(generator: np.random.Generator, kind: str, seeds: int) -> list[stats.Array]:
+    """Return the runs of one method on six games, then those of another."""
+    return [
+        0.5 + 0.1 * game + draw(generator, kind, seeds, jumping=second) for second in (False, True) for game in range(6)
+    ]
+
+
+BOOTSTRAP: dict[str, Callable[[stats.Groups], stats.Array]] = {
+    "IQM": lambda groups: stats.iqm(groups[6:]),
+    "median of means": lambda groups: stats.median_of_means(groups[6:]),
+    "optimality gap": lambda groups: stats.optimality_gap(groups[6:]),
+    "mean (band of a curve)": lambda groups: groups[6].mean(axis=-1),
+    "improvement over six games": lambda groups: stats.probability_of_improvement(groups[:6], groups[6:]),
+    "gain over six games": lambda groups: stats.mean_gain(groups[:6], groups[6:]),
+}
+
+
+def check_rank_test(draws: int) -> Iterator[str]:
+    """Print how often the rank test rejects at 5% where no method is better, and yield where it may not."""
+    print("rank test of three games: how often it finds a difference at 5% where neither method is better")
+    for kind in KINDS:
+        alike = kind != "unequal"
+        shares = {}
+        for seeds in SEEDS:
+            generator = stream(seeds, f"calibration rank test {kind}")
+            rejected = 0
+            for _ in range(draws):
+                first = [draw(generator, kind, seeds, jumping=False) for _ in range(3)]
+                second = [draw(generator, kind, seeds, jumping=True) for _ in range(3)]
+                rejected += stats.rank_test(first, second)[0] <= LEVEL
+            shares[seeds] = rejected / draws
+            if alike and shares[seeds] > LEVEL + slack(LEVEL, draws):
+                yield f"rank test rejects {shares[seeds]:.1%} ({kind}, {seeds} seeds)"
+        note = "" if alike else "  (why verdicts do not use it)"
+        print(
+            f"  {'distributions alike' if alike else 'unequal spreads':<40} {kind:<8}            {shown(shares)}{note}"
+        )
+
+
+def shown(shares: Mapping[int, float | None]) -> str:
+    """Return percentages in a row."""
+    return "  ".join("     –" if share is None else f"{share:6.1%}" for share in shares.values())
+
+
+def slack(share: float, studies: int) -> float:
+    """Return three standard errors of a frequency."""
+    return 3 * math.sqrt(share * (1 - share) / studies)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""From records to statements: tables, statistics, published results and the paper's findings; without torch or Ray."""

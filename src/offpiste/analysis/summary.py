@@ -1,0 +1,118 @@
+"""The numbers of each run: its curve, its score, how efficiently it got there, and what it found."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offpiste.analysis import stats
+from offpiste.analysis.load import Results, Run
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The returns of all runs of one arm on one game, iteration by iteration."""
+
+    runs: tuple[Run, ...]
+    frames: stats.Array
+    """[iterations]"""
+    returns: stats.Array
+    """[runs, iterations]; NaN where a run has not come so far."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run in numbers, up to a given frame."""
+
+    run: Run
+    reached: bool
+    """Whether it has come so far; if not, its numbers are those of a younger run."""
+    final: float
+    """Mean return of the last ten iterations."""
+    area: float
+    """Mean return of all iterations."""
+    first_reward_frame: float
+    """Infinite where there was none, NaN where episodes are not known."""
+    rooms: float
+    """Found so far; NaN where the game does not tell."""
+    cells: float
+
+
+def curves(results: Results, phase: str = "train") -> dict[tuple[str, str], Curves]:
+    """Return the curves of each game and arm, in the order of the store."""
+    rows: dict[str, dict[int, float]] = defaultdict(dict)
+    for name, iteration, value in zip(*_finished_iterations(results, phase)[:3], strict=True):
+        rows[name][iteration] = np.nan if value is None else value
+    groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in results.runs:
+        groups[run.game, run.arm].append(run)
+    found = {}
+    for key, runs in groups.items():
+        length = max((max(rows[run.name], default=0) for run in runs), default=0)
+        values = np.array([[rows[run.name].get(i, np.nan) for i in range(1, length + 1)] for run in runs])
+        found[key] = Curves(tuple(runs), runs[0].iteration_frames * np.arange(1.0, length + 1), values)
+    return found
+
+
+def summarise(results: Results, frames: int | None = None) -> list[Summary]:
+    """Return every run in numbers, up to a frame for all of them: by default the end of the longest complete one."""
+    if frames is None:
+        ends = [run.target_frames for run in results.runs if run.complete]
+        frames = max(ends or [run.frames for run in results.runs], default=0)
+    rows: dict[str, list[tuple[int, Any, Any, Any]]] = defaultdict(list)
+    for name, *row in zip(*_finished_iterations(results, "train"), strict=True):
+        rows[name].append((row[0], row[1], row[2], row[3]))
+    rewarded = dict(
+        zip(
+            *results.columns(
+                "SELECT run, min(end_step - steps + first_reward_step + 1) FROM episodes "
+                "WHERE phase = 'train' AND first_reward_step IS NOT NULL GROUP BY run"
+            ),
+            strict=True,
+        )
+    )
+    known = results.having("episodes")
+    summaries = []
+    for run in results.runs:
+        wanted = max(1, frames // run.iteration_frames)
+        within = [row for row in sorted(rows[run.name], key=lambda row: row[0]) if row[0] <= wanted]
+        curve = np.array([np.nan if row[1] is None else row[1] for row in within], dtype=np.float64)
+        rooms, cells = (within[-1][2], within[-1][3]) if within else (None, None)
+        first = rewarded[run.name] * run.settings["world.frame_skip"] if run.name in rewarded else np.inf
+        summaries.append(
+            Summary(
+                run,
+                reached=run.frames >= frames > 0,
+                final=stats.final_score(curve) if curve.size else np.nan,
+                area=stats.area(curve) if curve.size else np.nan,
+                first_reward_frame=(first if first <= frames else np.inf) if run.name in known else np.nan,
+                rooms=np.nan if rooms is None else rooms,
+                cells=np.nan if cells is None else cells,
+            )
+        )
+    return summaries
+
+
+def score_table(summaries: Iterable[Summary], measure: str = "final") -> dict[str, dict[str, dict[Any, float]]]:
+    """Return game, arm, run -> score, of the runs that have come far enough and whose score is a number.
+
+    Runs are known by protocol and seed, so that claims can pair equal ones; a number sets apart any that mix.
+    """
+    table: dict[str, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
+    for summary in summaries:
+        score = getattr(summary, measure)
+        if summary.reached and np.isfinite(score):
+            arm = table[summary.run.game][summary.run.arm]
+            taken = sum(key[:2] == (summary.run.protocol, summary.run.seed) for key in arm)
+            arm[summary.run.protocol, summary.run.seed, taken] = float(score)
+    return {game: dict(arms) for game, arms in table.items()}
+
+
+def _finished_iterations(results: Results, phase: str) -> list[list[Any]]:
+    """Return run, iteration, return, rooms and cells of whole iterations, and of a first one that is not over yet."""
+    return results.columns(
+        "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "  # noqa: S608 (see below)
+        f"WHERE phase = '{'evaluation' if phase == 'evaluation' else 'train'}' AND (complete OR iteration = 1)"
+    )

@@ -1,0 +1,227 @@
+"""Verdicts on made-up scores: right where the effect is there, where it is absent, and with too few seeds."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from offpiste.analysis.claims import (
+    BASELINE,
+    BONUSES,
+    EASY,
+    FINDINGS,
+    HARD,
+    MARGIN,
+    METHODS,
+    MONTEZUMA,
+    NEWER,
+    Scores,
+    Verdict,
+    compare_methods,
+    judge,
+    judge_one,
+    paired,
+)
+from offpiste.worlds.games import GAMES
+
+Table = dict[str, dict[str, dict[int, float]]]
+FINDING = {finding.key: finding for finding in FINDINGS}
+
+
+def scores_of(seeds: int, effect: Callable[[str, str], float] = lambda *_: 0.0, noise: float = 0.01) -> Table:
+    """Return scores whose normalised effects are as given, with a little noise that differs from run to run."""
+    generator = np.random.default_rng(seeds)
+    table: Table = {}
+    for game, about in GAMES.items():
+        span = about.human_score - about.random_score
+        table[game] = {
+            method: {
+                seed: about.random_score + span * (effect(game, method) + float(generator.normal(0.0, noise)))
+                for seed in range(seeds)
+            }
+            for method in METHODS
+        }
+    return table
+
+
+def verdict_on(key: str, scores: Scores) -> Verdict:
+    return judge_one(FINDING[key], scores)
+
+
+def as_in_the_paper(game: str, method: str) -> float:
+    """The paper's results in outline."""
+    if game == MONTEZUMA:
+        return {BASELINE: 0.0, "noisy_nets": 0.5, "cts": 1.0}.get(method, 0.5)
+    if game in HARD:
+        return {BASELINE: 0.4, "noisy_nets": 0.5}.get(method, {"cts": 0.1, "pixelcnn": 0.15}.get(method, 0.3))
+    pseudo_count = method in ("cts", "pixelcnn")
+    if game == "seaquest":
+        return 0.5 if pseudo_count else 0.4 - 0.2 * (method in ("icm", "rnd"))
+    return 1.0 + {"noisy_nets": 0.2, BASELINE: 0.0}.get(method, -0.5 if pseudo_count else -0.2)
+
+
+def test_every_finding_is_supported_by_scores_like_the_papers() -> None:
+    verdicts = judge(scores_of(20, as_in_the_paper))
+    assert [verdict.finding.key for verdict in verdicts if verdict.verdict != "supported"] == []
+    assert all(verdict.p_for <= 0.05 < verdict.p_against for verdict in verdicts)
+
+
+def test_every_finding_is_contradicted_by_its_contrary() -> None:
+    """Scores turned around, but for the ranking: that is contradicted by the same order everywhere."""
+    turned = scores_of(20, lambda game, method: -as_in_the_paper(game, method))
+    same = scores_of(20, lambda _, method: float(METHODS.index(method)))
+    found = {verdict.finding.key: verdict.verdict for verdict in judge(turned)}
+    found["ranking-does-not-carry-over"] = verdict_on("ranking-does-not-carry-over", same).verdict
+    assert set(found.values()) == {"contradicted"}
+
+
+def test_three_seeds_decide_nothing_that_rests_on_one_game_and_say_how_many_would() -> None:
+    for verdict in judge(scores_of(3, as_in_the_paper)):
+        if verdict.finding.key == "bonuses-hurt-on-easy-games":
+            assert verdict.verdict == "supported"  # five games of three seeds are fifteen pairs
+        else:
+            assert verdict.verdict == "not enough evidence"
+            assert "at least" in verdict.reason
+
+
+def test_five_seeds_can_support_that_bonuses_beat_the_baseline_but_not_contradict_it() -> None:
+    effect = {BASELINE: 0.0}
+    better = verdict_on("bonuses-beat-baseline", scores_of(5, lambda _, method: effect.get(method, 1.0)))
+    worse = verdict_on("bonuses-beat-baseline", scores_of(5, lambda _, method: effect.get(method, -1.0)))
+    assert (better.verdict, better.p_for) == ("supported", 1 / 32)
+    assert (worse.verdict, worse.p_against) == ("not enough evidence", 4 / 32)
+    assert "to contradict it takes at least 7 seeds" in worse.reason
+
+
+def test_one_bonus_that_does_not_beat_the_baseline_is_enough_to_contradict_that_all_do() -> None:
+    scores = scores_of(20, lambda _, method: 0.0 if method in ("icm", BASELINE) else 1.0)
+    verdict = verdict_on("bonuses-beat-baseline", scores)
+    assert verdict.verdict == "contradicted"
+    assert verdict.deciding.label == "icm beats epsilon_greedy on montezuma_revenge"
+    assert abs(verdict.effect) < MARGIN
+    assert verdict.interval is not None
+    assert verdict.interval.low < 0.0 < verdict.interval.high
+
+
+def test_a_newer_bonus_that_is_on_par_with_cts_does_not_beat_it() -> None:
+    assert verdict_on("newer-do-not-beat-cts", scores_of(20)).verdict == "supported"
+
+
+def test_a_difference_that_is_certain_but_smaller_than_the_margin_is_not_called() -> None:
+    scores = scores_of(20, lambda _, method: MARGIN / 2 if method in NEWER else 0.0, noise=0.001)
+    verdict = verdict_on("newer-do-not-beat-cts", scores)
+    assert verdict.verdict == "not enough evidence"
+    assert (verdict.p_for, verdict.p_against) == pytest.approx((0.5**20, 3 * 0.5**20))
+    assert "both ways" in verdict.reason
+
+
+def test_a_wider_margin_turns_a_difference_into_none() -> None:
+    scores = scores_of(20, lambda _, method: 0.1 if method in NEWER else 0.0, noise=0.1)
+    finding = FINDING["newer-do-not-beat-cts"]
+    assert judge_one(finding, scores, margin=0.01).p_for > 0.05 > judge_one(finding, scores, margin=1.0).p_for
+
+
+def test_a_tie_at_nothing_does_not_hide_the_seeds_that_win() -> None:
+    """Eight seeds of twenty find a reward and ε-greedy never does: the twelve ties say nothing."""
+    scores = scores_of(20, noise=0.0)
+    scores[MONTEZUMA] = {m: {seed: 400.0 * (seed < 8 and m != BASELINE) for seed in range(20)} for m in METHODS}
+    verdict = verdict_on("bonuses-beat-baseline", scores)
+    assert (verdict.verdict, verdict.p_for) == ("supported", 1 / 256)
+
+
+def test_the_baseline_may_be_beaten_on_one_hard_game_and_is_not_on_par_if_on_two() -> None:
+    def beaten_on(*games: str) -> Table:
+        return scores_of(20, lambda game, method: 1.0 if game in games and method in BONUSES else 0.0)
+
+    one, two = beaten_on("freeway"), beaten_on("freeway", "pitfall")
+    assert verdict_on("baseline-on-par", one).verdict == "supported"
+    assert verdict_on("baseline-on-par", two).verdict == "contradicted"
+    assert verdict_on("baseline-on-par", one).deciding.label.endswith(tuple(HARD[1:]))
+
+
+def test_methods_that_are_all_alike_on_easy_games_do_not_hurt() -> None:
+    assert verdict_on("bonuses-hurt-on-easy-games", scores_of(10)).verdict == "contradicted"
+
+
+def test_two_bonuses_that_hurt_and_two_that_help_are_not_bonuses_that_hurt() -> None:
+    scores = scores_of(20, lambda _, method: {"cts": -1.0, "pixelcnn": -1.0, "icm": 1.0, "rnd": 1.0}.get(method, 0.0))
+    assert verdict_on("bonuses-hurt-on-easy-games", scores).p_for == 1.0
+
+
+def test_losing_on_seaquest_too_contradicts_the_exception() -> None:
+    lost = scores_of(20, lambda game, method: -1.0 if game in EASY and method in ("cts", "pixelcnn") else 0.0)
+    verdict = verdict_on("pseudo-counts-lose-but-on-seaquest", lost)
+    assert verdict.verdict == "contradicted"
+    assert verdict.deciding.label.endswith("on seaquest")
+
+
+def test_a_method_that_wins_a_lot_but_falls_behind_on_more_games_is_not_the_most_consistent() -> None:
+    losing = tuple(GAMES)[:3]
+    scores = scores_of(20, lambda game, method: (-0.2 if game in losing else 5.0) if method == "noisy_nets" else 0.0)
+    assert verdict_on("noisy-nets-most-consistent", scores).verdict == "contradicted"
+
+
+def test_a_missing_method_leaves_a_finding_open_and_is_named() -> None:
+    scores = scores_of(20, as_in_the_paper)
+    for game in scores:
+        del scores[game]["pixelcnn"]
+    for verdict in judge(scores):
+        assert verdict.verdict == "not enough evidence"
+        assert any("pixelcnn on" in missing for missing in verdict.missing)
+        assert "pixelcnn" in verdict.reason
+
+
+def test_what_is_there_can_contradict_a_finding_though_a_method_is_missing() -> None:
+    scores = scores_of(20, lambda _, method: -1.0 if method == "cts" else 0.0)
+    del scores[MONTEZUMA]["rnd"]
+    assert verdict_on("bonuses-beat-baseline", scores).verdict == "contradicted"
+
+
+@pytest.mark.parametrize("scores", [{}, {MONTEZUMA: {}}, {"pong": {"mine": {0: 1.0}}}])
+def test_no_scores_at_all_give_no_verdict_and_no_error(scores: Scores) -> None:
+    assert {verdict.verdict for verdict in judge(scores)} == {"not enough evidence"}
+
+
+@pytest.mark.parametrize("seeds", [1, 20])
+def test_all_equal_scores_support_only_what_says_that_nothing_is_better(seeds: int) -> None:
+    found = {verdict.finding.key: verdict.verdict for verdict in judge(scores_of(seeds, noise=0.0))}
+    supported = {key for key, verdict in found.items() if verdict == "supported"}
+    assert supported == ({"newer-do-not-beat-cts", "baseline-on-par"} if seeds == 20 else set())
+
+
+def test_runs_of_equal_seeds_are_compared_and_the_rest_in_order() -> None:
+    scores = {"freeway": {"a": {0: 1.0, 1: 2.0, 5: 3.0}, "b": {1: 20.0, 7: 70.0, 9: 90.0, 8: 80.0}}}
+    assert paired(scores, "freeway", ("a", "b")).tolist() == [[2.0, 1.0, 3.0], [20.0, 70.0, 80.0]]
+    assert paired(scores, "freeway", ("a", "c")).shape == (2, 0)
+
+
+def test_any_two_methods_can_be_compared_over_games() -> None:
+    scores = scores_of(5, lambda _, method: 1.0 if method == "rnd" else 0.0)
+    found = compare_methods(scores, EASY, "rnd")
+    assert found.pairs == 25
+    assert found.p_better == pytest.approx(0.5**25)
+    assert found.difference == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("key", sorted(FINDING))
+def test_the_fewest_seeds_are_those_with_which_a_clear_case_can_be_decided(key: str) -> None:
+    """With one seed less than it names, not even perfect scores decide; with as many, they do."""
+    clear = as_in_the_paper if key != "bonuses-hurt-on-easy-games" else lambda _, method: -1.0 * (method in BONUSES)
+    fewest = verdict_on(key, scores_of(30, clear)).evidence.fewest_for
+    assert verdict_on(key, scores_of(fewest, clear)).verdict == "supported"
+    assert verdict_on(key, scores_of(fewest - 1, clear)).verdict != "supported"
+
+
+@pytest.mark.parametrize(("steady", "jumping"), [("cts", BASELINE), (BASELINE, "cts")])
+def test_a_rival_that_jumps_around_the_other_is_seldom_found_better_or_worse(steady: str, jumping: str) -> None:
+    """Half of the seeds above, half below: neither beats the other. A rank test would say so in every fifth study."""
+    generator = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(400):
+        steps = generator.choice((-1000.0, 1000.0), 5)
+        montezuma = {method: dict.fromkeys(range(5), 2000.0) for method in BONUSES} | {
+            steady: {seed: 1000.0 + seed for seed in range(5)},
+            jumping: {seed: 1000.0 + float(step) for seed, step in enumerate(steps)},
+        }
+        wrong += verdict_on("bonuses-beat-baseline", {MONTEZUMA: montezuma}).verdict == "supported"
+    assert wrong / 400 <= 0.05

@@ -1,0 +1,358 @@
+"""Runs are found wherever they lie, finished or not; what cannot be read is named; unlike runs are not mixed."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from offpiste.analysis.load import LoadWarning, ensure_comparable, load
+from offpiste.analysis.reference import import_dopamine
+from offpiste.analysis.summary import curves, score_table, summarise
+from offpiste.config import AgentConfig, BonusConfig, RunConfig
+from offpiste.errors import RunMismatch, StoreError
+from offpiste.run.train import train
+from offpiste.store import arrays
+from offpiste.store.checkpoints import Checkpoints, begin_attempt
+from offpiste.store.records import RecordLog, to_parquet
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import attempt_row, config_of, episode_rows, iteration_rows, write_about, write_run
+from tests.run.test_train import tiny_run
+
+THREE = (1.0, 2.0, 3.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "store")
+
+
+def kinds(warnings: list[LoadWarning]) -> list[str]:
+    return [warning.kind for warning in warnings]
+
+
+def path_of(store: Folder, name: str) -> Path:
+    assert store.local_path is not None
+    return store.local_path / name
+
+
+def write_checkpoint(store: Folder, config: RunConfig, returns: tuple[float, ...], open_rows: int = 0) -> Folder:
+    """Write a run that is under way: iterations in sealed parts, and a few episodes since."""
+    folder = store.below(config.run_id)
+    write_about(folder, config)
+    records = RecordLog()
+    for number, (row, episode) in enumerate(zip(iteration_rows(returns), episode_rows(returns), strict=True), start=1):
+        records.add("episodes", episode)
+        records.add("iterations", row)
+        records.seal(number)
+    for _ in range(open_rows):
+        records.add("episodes", episode_rows(returns)[-1])
+    changing = {"records": arrays.pack(records.state()), "replay": b"large, and not to be read"}
+    attempt = begin_attempt(folder, vars(attempt_row()))
+    Checkpoints(folder, attempt).save(100 * len(returns), changing, records.lasting())
+    folder.put("status.json", json.dumps({"state": "running", "target_frames": config.frames}).encode())
+    return folder
+
+
+def test_runs_are_read_with_their_tables_from_a_disk_and_from_s3(folder: Folder) -> None:
+    for seed in (0, 1):
+        write_run(folder, config_of(seed=seed), (1.0, 2.0, 3.0 + seed))
+    results = load(folder)
+    assert results.warnings == []
+    assert [(run.name, run.game, run.method, run.seed, run.complete) for run in results.runs] == [
+        ("freeway/epsilon_greedy/seed-0", "freeway", "epsilon_greedy", 0, True),
+        ("freeway/epsilon_greedy/seed-1", "freeway", "epsilon_greedy", 1, True),
+    ]
+    question = "SELECT run, max(game_return) FROM episodes GROUP BY run ORDER BY run"
+    assert results.columns(question)[1] == [3.0, 4.0]
+    assert results.columns("SELECT count(*) FROM attempts JOIN runs USING (run) WHERE complete") == [[2]]
+    assert results.columns("SELECT count(*) FROM timing") == [[0]]
+
+
+def test_a_run_that_was_really_trained_is_read(store: Folder) -> None:
+    config = tiny_run()
+    train(config, store.below(config.run_id))
+    results = load(store)
+    (run,) = results.runs
+    assert results.warnings == []
+    assert run.complete
+    assert run.frames == 400
+    assert run.state == "finished"
+    (summary,) = summarise(results)
+    assert summary.reached
+    assert summary.cells > 0
+    assert results.columns("SELECT count(*) > 0, min(steps) > 0 FROM episodes") == [[True], [True]]
+
+
+def test_a_run_under_way_is_read_from_its_checkpoint_and_marked(folder: Folder) -> None:
+    write_checkpoint(folder, config_of(), (1.0, 2.0), open_rows=3)
+    results = load(folder)
+    (run,) = results.runs
+    assert (run.frames, run.target_frames, run.complete, run.state) == (800, 1200, False, "running")
+    assert results.columns("SELECT count(*) FROM episodes") == [[5]]
+    assert results.columns("SELECT host FROM attempts") == [["host"]]
+    assert results.warnings == []
+
+
+def test_a_checkpoint_is_newer_than_tables_left_by_a_pause(store: Folder) -> None:
+    write_run(store, config_of(), (1.0,))
+    write_checkpoint(store, config_of(), (1.0, 2.0))
+    assert load(store).runs[0].frames == 800
+
+
+def test_a_paused_run_counts_the_frames_of_its_unfinished_iteration(store: Folder) -> None:
+    name = write_run(store, config_of(), (1.0,), state="paused")
+    partial = [vars(row) for row in iteration_rows((1.0,))] + [
+        vars(replace(row, steps=40, complete=False, iteration=2, return_mean=None)) for row in iteration_rows((0.0,))
+    ]
+    pq.write_table(pa.Table.from_pylist(partial), path_of(store, f"{name}/iterations.parquet"))
+    assert load(store).runs[0].frames == 400 + 160
+
+
+def test_the_goal_is_the_one_last_asked_for(store: Folder) -> None:
+    """run.json keeps what the run was begun with; it was then asked for more."""
+    name = write_run(store, config_of(), THREE)
+    path_of(store, f"{name}/status.json").write_text(json.dumps({"state": "paused", "target_frames": 4_000}))
+    assert (load(store).runs[0].target_frames, load(store).runs[0].complete) == (4_000, False)
+
+
+def test_a_run_folder_is_a_store_of_one_run(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    assert [run.name for run in load(store.below(name)).runs] == ["."]
+
+
+def test_a_column_that_an_older_version_did_not_write_is_empty(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    file = path_of(store, f"{name}/iterations.parquet")
+    pq.write_table(pq.ParquetFile(file).read().drop_columns(["cells_total"]), file)
+    results = load(store)
+    assert results.warnings == []
+    assert results.columns("SELECT DISTINCT cells_total FROM iterations") == [[None]]
+    assert np.isnan(summarise(results)[0].cells)
+
+
+def test_names_with_wildcards_are_names(tmp_path: Path) -> None:
+    store = Folder(tmp_path / "a[b]*?")
+    write_run(store, config_of(), THREE)
+    write_run(Folder(tmp_path / "abc"), config_of(), (9.0, 9.0, 9.0))
+    assert load(store).columns("SELECT max(return_mean) FROM iterations") == [[3.0]]
+
+
+def test_where_there_is_no_run_it_says_so(store: Folder) -> None:
+    with pytest.raises(StoreError, match="there is no run below"):
+        load(store)
+
+
+def cut(file: str) -> Callable[[Path], object]:
+    return lambda run: (run / file).write_bytes((run / file).read_bytes()[:-20])
+
+
+def scramble(run: Path) -> None:
+    """Leave the end of the file, which holds its table of contents, and spoil its pages."""
+    data = bytearray((run / "iterations.parquet").read_bytes())
+    data[8:200] = bytes(192)
+    (run / "iterations.parquet").write_bytes(data)
+
+
+def retype(run: Path) -> None:
+    pq.write_table(pa.table({"iteration": ["one"], "phase": ["train"], "complete": [True]}), run / "iterations.parquet")
+
+
+@pytest.mark.parametrize(
+    ("harm", "kind", "told", "left"),
+    [
+        (lambda run: (run / "run.json").unlink(), "missing run.json", "half written", 0),
+        (lambda run: (run / "run.json").write_text("{"), "damaged run.json", "JSONDecodeError", 0),
+        (lambda run: (run / "run.json").write_text("[]"), "damaged run.json", "what the run is", 0),
+        (lambda run: (run / "run.json").write_text('{"config": {}}'), "damaged run.json", "game", 0),
+        (cut("iterations.parquet"), "damaged table", "cut short", 1),
+        (lambda run: (run / "iterations.parquet").write_bytes(b""), "damaged table", "cut short", 1),
+        (scramble, "damaged table", "cannot be read", 1),
+        (retype, "damaged table", "cannot be read", 1),
+        (lambda run: (run / "iterations.parquet").unlink(), "no records", "not one iteration", 1),
+    ],
+)
+def test_a_bad_run_is_named_and_the_good_one_is_read(
+    store: Folder, harm: Callable[[Path], object], kind: str, told: str, left: int
+) -> None:
+    bad = write_run(store, config_of(seed=0), THREE)
+    write_run(store, config_of(seed=1), THREE)
+    harm(path_of(store, bad))
+    results = load(store)
+    warning = next(warning for warning in results.warnings if warning.kind == kind)
+    assert warning.where == bad
+    assert told in warning.message
+    assert len(results.runs) == 1 + left
+    assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
+    assert len(curves(results)["freeway", "epsilon_greedy"].runs) == 1 + left
+    assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
+
+
+def test_episodes_that_cannot_be_read_are_named_when_they_are_asked_for(store: Folder) -> None:
+    bad = write_run(store, config_of(seed=0), THREE)
+    write_run(store, config_of(seed=1), THREE)
+    cut("episodes.parquet")(path_of(store, bad))
+    results = load(store)
+    first, second = summarise(results)
+    assert kinds(results.warnings) == ["damaged table"]
+    assert np.isnan(first.first_reward_frame)
+    assert second.first_reward_frame == 31 * 4
+    assert (first.final, second.final) == (2.0, 2.0)
+
+
+def test_a_damaged_table_is_taken_from_the_checkpoint_instead(store: Folder) -> None:
+    config = config_of()
+    write_checkpoint(store, config, THREE)
+    name = write_run(store, config, THREE)
+    cut("iterations.parquet")(path_of(store, name))
+    results = load(store)
+    assert kinds(results.warnings) == ["damaged table"]
+    assert results.runs[0].complete
+
+
+def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(store: Folder) -> None:
+    config = config_of()
+    folder = write_checkpoint(store, config, (1.0, 2.0))
+    manifests = path_of(store, f"{config.run_id}/manifests")
+    shutil.copy(next(manifests.iterdir()), manifests / "999999999999-000009-abcdef.json")
+    (manifests / "999999999999-000009-abcdef.json").write_text("{}")
+    results = load(folder)
+    assert kinds(results.warnings) == ["damaged checkpoint"]
+    assert results.runs[0].frames == 800
+
+
+def test_an_object_that_is_not_as_it_was_written_is_not_used(store: Folder) -> None:
+    config = config_of()
+    write_checkpoint(store, config, (1.0,))
+    part = next(path_of(store, f"{config.run_id}/objects").glob("*part-iterations*"))
+    part.write_bytes(to_parquet("iterations", map(asdict, iteration_rows((7.0,)))))
+    results = load(store)
+    assert sorted(kinds(results.warnings)) == ["damaged checkpoint", "no records"]
+
+
+@pytest.mark.parametrize("refused", ["run.json", "manifests/1.json"])
+def test_an_object_that_the_store_refuses_is_named(
+    store: Folder, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = write_run(store, config_of(seed=0), THREE, state="running")
+    store.below(bad).put("manifests/1.json", b"{}")
+    write_run(store, config_of(seed=1), THREE)
+    get = Folder.get
+
+    def refusing(folder: Folder, name: str) -> bytes | None:
+        if name == refused and bad in folder.location:
+            raise StoreError("access denied")
+        return get(folder, name)
+
+    monkeypatch.setattr(Folder, "get", refusing)
+    results = load(store)
+    assert ("not readable", bad, "access denied") in [(w.kind, w.where, w.message) for w in results.warnings]
+    assert "freeway/epsilon_greedy/seed-1" in [run.name for run in results.runs]
+
+
+def test_a_return_that_is_no_number_is_named_and_gives_no_score(store: Folder) -> None:
+    bad = write_run(store, config_of(seed=0), (1.0, float("nan"), 3.0))
+    write_run(store, config_of(seed=1), THREE)
+    results = load(store)
+    assert [(warning.kind, warning.where) for warning in results.warnings] == [("not a number", bad)]
+    assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
+
+
+def test_a_copy_of_a_run_does_not_count_as_another_seed(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    shutil.copytree(path_of(store, name), path_of(store, "backup/seed-0"))
+    results = load(store)
+    assert [(warning.kind, warning.where) for warning in results.warnings] == [("duplicate run", name)]
+    assert [run.name for run in results.runs] == ["backup/seed-0"]
+    assert results.columns("SELECT count(*) FROM iterations") == [[3]]
+
+
+def test_of_two_copies_the_longer_is_kept(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    write_run(store.below("backup"), config_of(), (1.0,))
+    results = load(store)
+    assert [run.name for run in results.runs] == [name]
+    assert kinds(results.warnings) == ["duplicate run"]
+
+
+def test_an_import_is_found_and_a_damaged_one_is_named(store: Folder, tmp_path: Path) -> None:
+    file = tmp_path / "freeway.json"
+    file.write_text('[{"Agent": "Rainbow", "Iteration": 0, "Value": 1.5}]')
+    (imported,) = import_dopamine([file], store)
+    store.put("published/other.json", b"{}")
+    results = load(store)
+    assert results.published == (imported,)
+    assert results.runs == ()
+    assert kinds(results.warnings) == ["damaged import"]
+    assert summarise(results) == []
+
+
+def test_runs_of_one_protocol_are_comparable_whatever_their_game_method_and_seed(store: Folder) -> None:
+    write_run(store, config_of("freeway", "epsilon_greedy", 0), THREE)
+    write_run(store, config_of("hero", "cts", 1, bonus=BonusConfig(name="cts", scale=0.1)), THREE)
+    ensure_comparable(load(store).runs)
+
+
+def test_the_settings_in_which_protocols_differ_are_named(store: Folder) -> None:
+    write_run(store, config_of(seed=0), THREE)
+    write_run(store, config_of(seed=1), THREE)
+    write_run(store, config_of(seed=2, agent=AgentConfig(precision="bf16", hidden_units=64)), THREE)
+    runs = load(store).runs
+    with pytest.raises(RunMismatch) as refused:
+        ensure_comparable(runs)
+    told = str(refused.value)
+    assert "agent.precision is 'fp32' in 2 and 'bf16' in 1" in told
+    assert "agent.hidden_units is 512 in 2 and 64 in 1" in told
+    assert "world" not in told
+    assert "--allow-mixed" in told
+    ensure_comparable(runs, allow_mixed=True)
+    ensure_comparable(runs[:2])
+
+
+def test_another_version_of_results_is_another_protocol(store: Folder) -> None:
+    name = write_run(store, config_of(seed=0), THREE)
+    write_run(store, config_of(seed=1), THREE)
+    about = json.loads(path_of(store, f"{name}/run.json").read_text())
+    about |= {"results_version": 99, "protocol_fingerprint": "other"}
+    path_of(store, f"{name}/run.json").write_text(json.dumps(about))
+    with pytest.raises(RunMismatch, match="results_version is 99 in 1"):
+        ensure_comparable(load(store).runs)
+
+
+def test_one_method_with_two_settings_is_not_one_method_unless_a_variant_says_so(store: Folder) -> None:
+    cts = BonusConfig(name="cts", scale=0.1)
+    write_run(store, config_of(method_name="cts", seed=0, bonus=cts), THREE)
+    write_run(store, config_of(method_name="cts", seed=1, bonus=replace(cts, scale=0.2)), THREE)
+    with pytest.raises(RunMismatch, match=r"bonus.scale is 0.1 in 1 and 0.2 in 1"):
+        ensure_comparable(load(store).runs)
+
+
+def test_variants_are_arms_of_their_own(store: Folder) -> None:
+    cts = BonusConfig(name="cts", scale=0.1)
+    write_run(store, config_of(method_name="cts", bonus=cts), THREE)
+    write_run(store, config_of(method_name="cts", bonus=replace(cts, scale=0.2), variant="beta=0.2"), THREE)
+    results = load(store)
+    ensure_comparable(results.runs)
+    assert sorted(score_table(summarise(results))["freeway"]) == ["cts", "cts beta=0.2"]
+
+
+def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
+    write_run(store, config_of(), THREE)
+    program = (
+        "import sys\n"
+        "from offpiste.analysis import claims, load, reference, stats, summary\n"
+        "results = load.load(sys.argv[1])\n"
+        "claims.judge(summary.score_table(summary.summarise(results)))\n"
+        "print(sorted({'torch', 'ray', 'offpiste.run'} & set(sys.modules)))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(store.local_path)], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "[]"

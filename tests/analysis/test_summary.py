@@ -1,0 +1,71 @@
+"""Each run's curve and numbers, held to the same frame as the others."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from offpiste.analysis.load import Results, load
+from offpiste.analysis.summary import curves, score_table, summarise
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import config_of, write_run
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """A complete run of twelve iterations, one that stopped after two, and one that was asked for two only."""
+    store = Folder(tmp_path)
+    write_run(store, config_of(seed=0, frames=4_800), [0.0, 0.0, *map(float, range(10))])
+    write_run(store, config_of(seed=1, frames=4_800), [5.0, 7.0], state="paused")
+    write_run(store, config_of(seed=2, frames=800), [0.0, 0.0])
+    return load(store)
+
+
+def test_curves_have_a_row_per_run_and_nothing_where_it_has_not_come(results: Results) -> None:
+    found = curves(results)["freeway", "epsilon_greedy"]
+    assert [run.seed for run in found.runs] == [0, 1, 2]
+    assert found.frames[[0, 11]].tolist() == [400.0, 4800.0]
+    assert found.returns[1, :2].tolist() == [5.0, 7.0]
+    assert np.isnan(found.returns[1, 2:]).all()
+    assert np.isfinite(found.returns[0]).all()
+
+
+def test_a_run_in_numbers(results: Results) -> None:
+    first, second, third = summarise(results)
+    assert (first.reached, first.final, first.area) == (True, 4.5, 3.75)
+    assert first.first_reward_frame == (300 + 31) * 4  # the fourth iteration is the first with a reward
+    assert (first.rooms, first.cells) == (12.0, 120.0)
+    assert (second.reached, second.final, second.first_reward_frame) == (False, 6.0, 31 * 4)
+    assert third.first_reward_frame == np.inf
+
+
+def test_runs_that_have_not_come_so_far_have_no_score_in_the_table(results: Results) -> None:
+    assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [4.5]
+    assert len(score_table(summarise(results), "area")["freeway"]["epsilon_greedy"]) == 1
+
+
+def test_all_runs_can_be_held_to_an_earlier_frame(results: Results) -> None:
+    summaries = summarise(results, frames=800)
+    assert [summary.final for summary in summaries] == [0.0, 6.0, 0.0]
+    assert [summary.reached for summary in summaries] == [True, True, True]
+    assert summaries[0].first_reward_frame == np.inf  # it came later
+    assert summaries[0].rooms == 2.0
+    scores = score_table(summaries)["freeway"]["epsilon_greedy"]
+    assert [key[1] for key in scores] == [0, 1, 2]
+
+
+def test_a_run_shorter_than_an_iteration_is_scored_by_what_it_has(tmp_path: Path) -> None:
+    store = Folder(tmp_path)
+    write_run(store, config_of(frames=200), [3.0])
+    (summary,) = summarise(load(store))
+    assert (summary.reached, summary.final) == (True, 3.0)
+
+
+def test_mixed_runs_of_one_seed_are_all_in_the_table(tmp_path: Path) -> None:
+    store = Folder(tmp_path)
+    write_run(store, config_of(), [1.0, 1.0, 1.0])
+    slower = config_of(method_name="epsilon_greedy")
+    object.__setattr__(slower.exploration, "epsilon_final", 0.5)
+    write_run(store.below("other"), slower, [2.0, 2.0, 2.0])
+    scores = score_table(summarise(load(store)))["freeway"]["epsilon_greedy"]
+    assert sorted(scores.values()) == [1.0, 2.0]
