@@ -1,0 +1,92 @@
+"""How a study shows itself: one screen that tells how many runs are where, and which need a person."""
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from offpiste.store.storage import Folder
+from offpiste.study import status
+from offpiste.study.plan import Study
+from offpiste.study.status import RunStatus
+
+REFRESH_SECONDS = 10.0
+_STYLES = {"running": "green", "stale": "yellow", "failed": "bold red"}
+
+
+def watch(study: Study, store: Folder) -> None:
+    """Show a study until all its runs are done, or until Ctrl-C."""
+    console = Console()
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            found = status.read_all(store, study.runs)
+            text = Text("\n").join(_styled(line) for line in lines(study.name, found, console.height - 1))
+            live.update(text, refresh=True)
+            if all(seen.state == "done" for seen in found):
+                return
+            time.sleep(REFRESH_SECONDS)
+
+
+def lines(name: str, found: Sequence[RunStatus], most: int | None = None) -> Iterator[str]:
+    """Tell how a study stands, in no more lines than given: sums first, then failed, stale and running runs."""
+    yield summary(name, found)
+    shown = [seen for state in ("failed", "stale", "running") for seen in found if seen.state == state]
+    noted = [seen for seen in found if seen.state == "waiting" and seen.note]
+    listed = [*shown, *noted]
+    room = len(listed) if most is None or len(listed) < most else max(0, most - 2)
+    width = max((len(seen.run_id) for seen in listed[:room]), default=0)
+    for seen in listed[:room]:
+        yield line(seen, width)
+    if room < len(listed):
+        yield f"… and {len(listed) - room} more; --json lists all"
+
+
+def summary(name: str, found: Sequence[RunStatus]) -> str:
+    """Tell how many runs are where, how much is done, and how long the rest takes at the present rate."""
+    counts = Counter(seen.state for seen in found)
+    states = ", ".join(f"{counts[state]:,} {state}" for state in status.STATES)
+    done, target = frames(found)
+    rate = sum(seen.steps_per_second or 0.0 for seen in found)
+    text = f"study {name}: {len(found):,} runs: {states}; {100 * done / max(1, target):.1f}% of {target:,} frames"
+    return f"{text}; {rate:,.0f} steps/s together" if rate else text
+
+
+def frames(found: Sequence[RunStatus]) -> tuple[int, int]:
+    """Return the frames that are done and those asked for."""
+    return sum(min(seen.frames, seen.target_frames) for seen in found), sum(seen.target_frames for seen in found)
+
+
+def line(seen: RunStatus, width: int) -> str:
+    """Tell how one run stands."""
+    share = 100 * min(1.0, seen.frames / max(1, seen.target_frames))
+    text = f"{seen.state:<8}{seen.run_id:<{width}} {share:5.1f}%"
+    if seen.steps_per_second:
+        text += f"  {seen.steps_per_second:,.0f} steps/s"
+    if seen.seconds_left is not None:
+        text += f"  ETA {timedelta(seconds=round(seen.seconds_left))}"
+    if seen.state == "stale" and seen.seconds_since_news is not None:
+        text += f"  no news for {timedelta(seconds=round(seen.seconds_since_news))}"
+    return f"{text}  {seen.note}" if seen.note else text
+
+
+def as_json(name: str, found: Sequence[RunStatus]) -> dict[str, Any]:
+    """Return everything as plain values."""
+    counts = Counter(seen.state for seen in found)
+    done, target = frames(found)
+    return {
+        "study": name,
+        "counts": {state: counts[state] for state in status.STATES},
+        "frames": done,
+        "target_frames": target,
+        "runs": [dataclasses.asdict(seen) for seen in found],
+    }
+
+
+def _styled(text: str) -> Text:
+    return Text(text, style=_STYLES.get(text.split(" ", 1)[0], ""), no_wrap=True, overflow="ellipsis")

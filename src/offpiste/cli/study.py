@@ -1,0 +1,250 @@
+"""`offpiste study`: plan, run, watch, retry and stop the many runs of a study."""
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+import tyro
+
+from offpiste.cli import status_view
+from offpiste.cli.train import STOPPED_EARLY
+from offpiste.config import RunConfig, identity
+from offpiste.errors import ConfigError, did_you_mean
+from offpiste.methods import base_run
+from offpiste.store.storage import Folder
+from offpiste.study import cost, status
+from offpiste.study.plan import Study, check_options, read_study
+
+File = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
+Store = Annotated[str, tyro.conf.arg(metavar="URL")]
+Flag = tyro.conf.FlagCreatePairsOff[bool]
+LOOK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Show the runs of a study and what they cost: memory, bytes, and time at a given or measured rate."""
+
+    file: File
+    """TOML file of the study."""
+    list: Flag = False
+    """Print one `offpiste train` command per run instead, for a scheduler of your own."""
+    steps_per_second: float | None = None
+    """Agent steps per second of one run, to tell how long the study takes."""
+    measure: Flag = False
+    """Measure that rate on this machine, some ten seconds for each method."""
+    runs_per_machine: int = 1
+    """Runs that one machine trains at once."""
+
+    def main(self) -> int:
+        """Print the plan."""
+        study = read_study(self.file)
+        check_options(study)
+        if self.list:
+            print("\n".join(command_line(run) for run in study.runs))
+            return 0
+        rates: dict[str, float] = {}
+        if self.measure:
+            first = {run.method: run for run in reversed(study.runs)}
+            rates = {method: cost.measure(run) for method, run in reversed(first.items())}
+        elif self.steps_per_second:
+            rates = dict.fromkeys((run.method for run in study.runs), self.steps_per_second)
+        print("\n".join(plan_lines(study, rates, self.runs_per_machine)))
+        return 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run a study on Ray, or go on with it: the same command continues what was stopped, killed or enlarged.
+    Exit code 0: all runs are done; 1: some failed and were set aside, see `study status`; 75: told to stop before that.
+    """
+
+    file: File
+    """TOML file of the study."""
+    store: Store
+    """Folder or s3:// URL that all machines see; each run gets a folder below it."""
+    address: str | None = None
+    """Address of a Ray cluster, or auto for the one that this machine belongs to. Without it, Ray is started here."""
+    accept_version: Flag = False
+    """Continue runs that were begun by a version with other results."""
+
+    def main(self) -> int:
+        """Run it."""
+        study = read_study(self.file)
+        check_options(study)
+        from offpiste.study.engine import run_study
+
+        summary = run_study(study, self.file, self.store, tell, self.address, accept_version=self.accept_version)
+        if summary.failed:
+            tell(f"{summary.failed} runs failed; `offpiste study status` tells why, `offpiste study retry` tries again")
+            return 1
+        return STOPPED_EARLY if summary.left else 0
+
+
+@dataclass(frozen=True)
+class Status:
+    """Show how far a study is: live on a terminal, once elsewhere."""
+
+    file: File
+    """TOML file of the study."""
+    store: Store
+    """Folder or s3:// URL of its runs."""
+    json: Flag = False
+    """Print everything as JSON, once."""
+    once: Flag = False
+    """Print once, also on a terminal."""
+
+    def main(self) -> int:
+        """Show it."""
+        study, store = read_study(self.file), Folder(self.store)
+        if self.json:
+            print(json.dumps(status_view.as_json(study.name, status.read_all(store, study.runs)), indent=1))
+        elif self.once or not sys.stdout.isatty():
+            for line in status_view.lines(study.name, status.read_all(store, study.runs)):
+                print(line)
+        else:
+            status_view.watch(study, store)
+        return 0
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Let runs that failed be tried again; a driver that is at work takes them up by itself."""
+
+    file: File
+    """TOML file of the study."""
+    store: Store
+    """Folder or s3:// URL of its runs."""
+    run: tuple[str, ...] = ()
+    """Runs to try again, by name; all without it."""
+
+    def main(self) -> int:
+        """Lift the quarantine."""
+        study, store = read_study(self.file), Folder(self.store)
+        known = {run.run_id for run in study.runs}
+        for name in self.run:
+            if name not in known:
+                raise ConfigError(f"the study has no run named {name!r}{did_you_mean(name, known)}")
+        wanted = self.run or [seen.run_id for seen in status.read_all(store, study.runs) if seen.quarantined]
+        lifted = [name for name in wanted if status.lift(store.below(name))]
+        print("\n".join([*lifted, f"{len(lifted)} runs may be tried again"]))
+        return 0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop a study, wherever it runs: its runs save what they have, its driver ends. `study run` goes on with it."""
+
+    file: File
+    """TOML file of the study."""
+    store: Store
+    """Folder or s3:// URL of its runs."""
+    wait: bool = True
+    """Whether to wait until no run is at work any more."""
+
+    def main(self) -> int:
+        """Ask, and wait."""
+        study, store = read_study(self.file), Folder(self.store)
+        status.ask_to_stop(store, study.name)
+        while self.wait:
+            working = sum(seen.state == "running" for seen in status.read_all(store, study.runs))
+            tell(f"{working} runs are at work")
+            if not working:
+                break
+            time.sleep(LOOK_SECONDS)
+        return 0
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Plan, run, watch, retry or stop a study: many runs, described by one TOML file."""
+
+    command: Annotated[
+        Annotated[Plan, tyro.conf.subcommand("plan")]
+        | Annotated[Run, tyro.conf.subcommand("run")]
+        | Annotated[Status, tyro.conf.subcommand("status")]
+        | Annotated[Retry, tyro.conf.subcommand("retry")]
+        | Annotated[Stop, tyro.conf.subcommand("stop")],
+        tyro.conf.arg(name=""),
+    ]
+
+
+def main(arguments: Arguments) -> int:
+    """Run the command below `study`."""
+    return arguments.command.main()
+
+
+def tell(line: str) -> None:
+    """Print a line with the time."""
+    print(f"{datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)
+
+
+def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) -> Iterator[str]:
+    """Tell how many runs there are, what those of each method cost, and what all cost together."""
+    games = list(dict.fromkeys(run.game for run in study.runs))
+    seeds = list(dict.fromkeys(run.seed for run in study.runs))
+    yield f"study {study.name}: {len(study.runs):,} runs, {sum(run.frames for run in study.runs):,} frames"
+    yield f"{len(games)} games: {', '.join(games)}"
+    yield f"{len(seeds)} seeds: {', '.join(map(str, seeds))}"
+    yield ""
+    yield (
+        f"{'':<16}{'settings':>8}{'runs':>7}{'frames':>9}{'memory':>10}{'written':>12}{'kept':>10}{'rate':>15}"
+        f"{'time':>18}"
+    )
+    costs = [(run, cost.cost(run, study.keep, rates.get(run.method))) for run in study.runs]
+    for method in dict.fromkeys(run.method for run in study.runs):
+        chosen = [(run, found) for run, found in costs if run.method == method]
+        rate = f"{rates[method]:,.0f} steps/s" if method in rates else "–"
+        yield (
+            f"{method:<16}{len({run.variant for run, _ in chosen}):>8}{len(chosen):>7,}"
+            f"{sum(run.frames for run, _ in chosen) / 1e9:>7,.3g} G"
+            f"{max(found.memory_gb for _, found in chosen):>7.1f} GB"
+            f"{max(found.written_mb_per_second for _, found in chosen):>7.2f} MB/s"
+            f"{max(found.kept_gb for _, found in chosen):>7.2f} GB"
+            f"{rate:>15}{_days(found for _, found in chosen):>18}"
+        )
+    resources = study.resources
+    memory = resources.memory_gb or max(found.memory_gb for _, found in costs)
+    written = sum(found.written_mb_per_second for _, found in costs) / len(costs)
+    yield "memory, bytes written and bytes kept are those of one run; time is that of all, one after the other"
+    yield ""
+    yield f"a run occupies {resources.cpus:g} CPUs, {resources.gpus:g} GPUs and up to {memory:.1f} GB of memory"
+    yield f"written while 100 runs train: {100 * written:,.0f} MB/s on average"
+    yield f"kept in the end ({study.keep}): {sum(found.kept_gb for _, found in costs):,.1f} GB"
+    if all(found.run_days is not None for _, found in costs):
+        days = sum(found.run_days or 0.0 for _, found in costs) / runs_per_machine
+        yield f"time: {days:,.1f} machine-days, with {runs_per_machine} runs at once on a machine"
+    else:
+        yield "time: give --steps-per-second of one run, or --measure it here"
+
+
+def command_line(run: RunConfig) -> str:
+    """Return the command that trains one run outside a study; its results lie in the same folder."""
+    base = base_run(run.game, run.method)
+    words = ["offpiste", "train", "--game", run.game, "--method", run.method, "--frames", str(run.frames)]
+    wanted = identity(run) | {f"machine.{key}": value for key, value in vars(run.machine).items()}
+    there = identity(base) | {f"machine.{key}": value for key, value in vars(base.machine).items()}
+    for key, value in wanted.items():
+        if value != there.get(key):
+            words += _option(key, value)
+    return shlex.join(words)
+
+
+def _option(key: str, value: Any) -> Iterator[str]:
+    place, _, name = key.replace("_", "-").rpartition(".")
+    prefix = f"--{place}." if place else "--"
+    if isinstance(value, bool):
+        yield f"{prefix}{'' if value else 'no-'}{name}"
+        return
+    yield f"{prefix}{name}"
+    yield from map(str, value) if isinstance(value, list) else [str(value)]
+
+
+def _days(costs: Iterable[cost.Cost]) -> str:
+    days = [found.run_days for found in costs if found.run_days is not None]
+    return f"{sum(days):,.1f} run-days" if days else "–"

@@ -1,0 +1,105 @@
+"""What a run costs: memory, bytes written and kept, and time at a given or measured rate.
+
+Sizes of networks are counted; bytes per picture, the process itself and CTS, which grows, are measured figures
+(benchmarks/replay_memory.py, bonus_cost.py, preemption.py). They are meant for reserving room, so they round up.
+"""
+
+import dataclasses
+import math
+import time
+
+from offpiste.config import RunConfig
+
+KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
+"""As in run.folder, which takes long to import."""
+MEASURE_SECONDS = 10.0
+MEASURE_WARM_STEPS = 400
+
+_KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
+_PICTURE = 84
+_ACTIONS = 18  # the largest action set
+_ENTRY_BYTES = 400  # an entry of replay with its compressed picture, as a rule
+_WORST_ENTRY_BYTES = 900  # what to reserve: the worst picture, or twice the usual one while a checkpoint is restored
+_LEAF_BYTES = 8  # its priority in a checkpoint
+_PROCESS_GB = 0.7  # Python, torch, numba and Ray's worker
+_RECORD_BYTES = 1_500_000  # tables of 200 iterations
+_BONUS_MB = {"none": 0.0, "cts": 60.0, "pixelcnn": 0.3, "icm": 4.1, "rnd": 71.1, "rnd_released": 71.1}
+_OTHER_BONUS_MB = 71.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What one run takes and leaves."""
+
+    memory_gb: float
+    checkpoint_mb: float
+    """Written by each checkpoint, without new pictures."""
+    written_mb_per_second: float
+    """While it trains."""
+    kept_gb: float
+    run_days: float | None
+    """At the rate given."""
+
+
+def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) -> Cost:
+    """Return what one run costs."""
+    steps = config.frames // config.world.frame_skip
+    weights = 4e-6 * parameters(config)
+    bonus = _BONUS_MB.get(config.bonus.name, _OTHER_BONUS_MB)
+    capacity = config.agent.replay_capacity
+    checkpoint = 4 * weights + bonus + 1e-6 * _LEAF_BYTES * capacity
+    new_pictures = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
+    iterations = steps // config.schedule.iteration_steps
+    milestones = sum(1 for number in KEPT_ITERATIONS if number <= iterations)
+    kept = weights + milestones * (weights + bonus) + 1e-6 * _RECORD_BYTES * iterations / 200
+    if keep == "all":
+        kept += 2 * checkpoint - weights + 1e-6 * _ENTRY_BYTES * min(steps, capacity)
+    return Cost(
+        memory_gb=_PROCESS_GB + 1e-9 * _WORST_ENTRY_BYTES * capacity + 1e-3 * (6 * weights + 2 * bonus),
+        checkpoint_mb=checkpoint,
+        written_mb_per_second=checkpoint / (60 * config.machine.checkpoint_minutes) + new_pictures,
+        kept_gb=1e-3 * kept,
+        run_days=all_steps(config) / steps_per_second / 86_400 if steps_per_second else None,
+    )
+
+
+def all_steps(config: RunConfig) -> float:
+    """Return the agent steps of a run, those of evaluation included."""
+    training = config.frames / config.world.frame_skip
+    return training * (1 + config.schedule.evaluation_steps / config.schedule.iteration_steps)
+
+
+def parameters(config: RunConfig) -> int:
+    """Return how many numbers the value network learns, on a game with all actions."""
+    agent = config.agent
+    channels, size, count = config.world.stack_frames, _PICTURE, 0
+    for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=True):
+        count += width * (channels * kernel**2 + 1)
+        channels, size = width, math.ceil(size / stride)
+    outputs = _ACTIONS * agent.value_atoms
+    connected = agent.hidden_units * (channels * size**2 + 1) + outputs * (agent.hidden_units + 1)
+    return count + connected * (2 if config.exploration.noisy else 1)
+
+
+def measure(config: RunConfig, seconds: float = MEASURE_SECONDS) -> float:
+    """Return the agent steps per second of this run on this machine, once it learns; takes a little longer than told.
+
+    The replay is nearly empty meanwhile, which changes the rate by a few percent at most.
+    """
+    from offpiste.run.loop import Loop
+    from offpiste.run.process import prepare
+
+    agent = dataclasses.replace(config.agent, min_history_steps=min(config.agent.min_history_steps, MEASURE_WARM_STEPS))
+    exploration = dataclasses.replace(config.exploration, epsilon_decay_steps=1)
+    prepare(config.machine)
+    loop = Loop(dataclasses.replace(config, agent=agent, exploration=exploration))
+    steps = loop.steps()
+    while not loop.learning:
+        next(steps)
+    for _ in range(2 * agent.update_period_steps):
+        next(steps)  # compiles and allocates what the first updates do
+    start, done = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        next(steps)
+        done += 1
+    return done / (time.perf_counter() - start)

@@ -1,0 +1,253 @@
+"""A study: a TOML file that says which runs there are.
+
+games      names of games or of suites              seeds   the same for every method
+methods    names, or tables with `name`, `settings` and a `grid` of named axes, each over one setting
+frames     where to stop                            keep    results (weights and records) or all (the replay too)
+settings   what all runs share                      resources   what one run occupies
+
+The order of the runs is that of the seeds first, so that every game and method is seen early.
+"""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from offpiste.config import RunConfig, from_dict, read_settings, to_dict
+from offpiste.errors import ConfigError, did_you_mean
+from offpiste.methods import base_run
+from offpiste.worlds.games import SUITES
+from offpiste.worlds.registry import check_game
+
+_OWN_KEYS = ("game", "method", "variant", "seed", "frames")
+"""Settings of a run that a study says elsewhere."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one run occupies while it trains."""
+
+    cpus: float = 1.0
+    """Processor cores."""
+    gpus: float = 0.0
+    """GPUs; with 0.25, four runs share one."""
+    memory_gb: float = 0.0
+    """Memory in gigabytes; 0, or left out, it is estimated from the settings of the run."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One named axis of a grid."""
+
+    setting: str = ""
+    """The setting it varies, as in bonus.scale or bonus.options.learning_rate."""
+    values: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One method of a study."""
+
+    name: str = ""
+    """The method's name."""
+    variant: str = ""
+    """What to call it where its settings differ from the method's own; left out, those settings are listed."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of this arm only."""
+    grid: dict[str, Any] = field(default_factory=dict)
+    """Named axes; the arm becomes one variant for each combination of their values."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """The runs of a study, and what it says about all of them."""
+
+    name: str
+    runs: tuple[RunConfig, ...]
+    arms: tuple[Arm, ...]
+    resources: Resources
+    keep: Literal["results", "all"]
+
+
+@dataclass(frozen=True)
+class _File:
+    """The keys that the file of a study may have."""
+
+    games: list[str] = field(default_factory=list)
+    methods: list[Any] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
+    frames: int = RunConfig.frames
+    keep: Literal["results", "all"] = "results"
+    settings: dict[str, Any] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
+
+
+def read_study(path: str | Path) -> Study:
+    """Read a study from its file, whose name without .toml is the study's."""
+    return make_study(Path(path).stem, read_settings(path))
+
+
+def make_study(name: str, content: Mapping[str, Any]) -> Study:
+    """Make a study of what its file says; refuse what makes no sense."""
+    file = from_dict(_File, dict(content))
+    arms = tuple(_arm(entry) for entry in file.methods)
+    for key, found in (("games", file.games), ("methods", file.methods), ("seeds", file.seeds)):
+        if not found:
+            raise ConfigError(f"the study {name!r} names no {key}")
+    for seed in file.seeds:
+        if type(seed) is not int or seed < 0:
+            raise ConfigError(f"seeds are whole numbers from 0 on, not {seed!r}")
+    _refuse_own_keys(file.settings, "settings")
+    runs = tuple(
+        run
+        for seed in file.seeds
+        for game in _games(file.games)
+        for arm in arms
+        for run in _runs(game, arm, seed, file.frames, file.settings)
+    )
+    twice = [run_id for run_id, count in Counter(run.run_id for run in runs).items() if count > 1]
+    if twice:
+        raise ConfigError(f"the study {name!r} names the run {twice[0]} twice; is a game, value or seed listed twice?")
+    _check_resources(file.resources, runs)
+    return Study(name, runs, arms, file.resources, file.keep)
+
+
+def check_options(study: Study) -> None:
+    """Refuse options that a bonus does not have; this loads the bonuses, and torch with them."""
+    from offpiste.bonuses.registry import find
+
+    seen: set[str] = set()
+    for run in study.runs:
+        if run.bonus.name != "none" and repr(run.bonus) not in seen:
+            seen.add(repr(run.bonus))
+            from_dict(find(run.bonus.name).Options, run.bonus.options, where="bonus.options.")
+
+
+def axes_of(arm: Arm) -> dict[str, Axis]:
+    """Return the axes of an arm's grid, by name."""
+    axes = {}
+    for name, content in arm.grid.items():
+        if not isinstance(content, dict):
+            raise ConfigError(f"grid.{name} is a table with setting and values, not {content!r}")
+        axis = from_dict(Axis, content, where=f"grid.{name}.")
+        if not axis.setting or not axis.values:
+            raise ConfigError(f"grid.{name} needs a setting and a list of values")
+        axes[name] = axis
+    return axes
+
+
+def points_of(arm: Arm) -> list[dict[str, Any]]:
+    """Return every combination of the values on an arm's axes; one empty combination where it has no grid."""
+    axes = axes_of(arm)
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*(axes[name].values for name in axes))]
+
+
+def shown(value: Any) -> str:
+    """Return a value as it stands in the name of a run: 0.00005, 2, true, 16-32-32."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        number = Decimal(repr(value))
+        return format(number.quantize(Decimal(1)) if number == number.to_integral_value() else number, "f")
+    if isinstance(value, list | tuple):
+        return "-".join(map(shown, value))
+    return str(value)
+
+
+def _runs(game: str, arm: Arm, seed: int, frames: int, shared: Mapping[str, Any]) -> Iterator[RunConfig]:
+    axes = axes_of(arm)
+    plain = to_dict(base_run(game, arm.name))
+    plain = _merged(_merged(plain, shared), arm.settings)
+    own = arm.variant or ",".join(f"{key}={shown(value)}" for key, value in _leaves(arm.settings))
+    for point in points_of(arm):
+        settings = plain
+        for name, value in point.items():
+            settings = _merged(settings, _nested(axes[name].setting, value))
+        names = [own] * bool(own) + [f"{name}={shown(value)}" for name, value in point.items()]
+        about = {"variant": ",".join(names), "seed": seed, "frames": frames}
+        yield from_dict(RunConfig, settings | about)
+
+
+def _arm(entry: Any) -> Arm:
+    if isinstance(entry, str):
+        return Arm(name=entry)
+    if not isinstance(entry, dict) or not entry.get("name"):
+        raise ConfigError(f"a method of a study is a name, or a table with a name, not {entry!r}")
+    arm = from_dict(Arm, entry, where="methods.")
+    _refuse_own_keys(arm.settings, f"the settings of {arm.name}")
+    for axis in axes_of(arm).values():
+        _refuse_own_keys({axis.setting: None}, f"the grid of {arm.name}")
+    return arm
+
+
+def _games(names: list[str]) -> Iterator[str]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigError(f"games are named by words, not {name!r}")
+        if name in SUITES:
+            yield from SUITES[name]
+            continue
+        try:
+            check_game(name)
+        except ConfigError:
+            if did_you_mean(name, SUITES).startswith("; did"):
+                raise ConfigError(f"no game or suite named {name!r}{did_you_mean(name, SUITES)}") from None
+            raise
+        yield name
+
+
+def _refuse_own_keys(settings: Mapping[str, Any], where: str) -> None:
+    for key in _OWN_KEYS:
+        if key in settings:
+            plural = {"game": "games", "method": "methods", "seed": "seeds"}.get(key, key)
+            raise ConfigError(f"{where} cannot set {key!r}; a study says that under {plural!r}")
+
+
+def _check_resources(resources: Resources, runs: tuple[RunConfig, ...]) -> None:
+    for name, value in vars(resources).items():
+        if not 0 <= value < math.inf:
+            raise ConfigError(f"resources.{name} is 0 or above, not {value}")
+    if resources.cpus == resources.gpus == 0:
+        raise ConfigError("a run needs a part of a processor: set resources.cpus")
+    for run in runs:
+        on_gpu = run.machine.device != "cpu"
+        if on_gpu != (resources.gpus > 0):
+            raise ConfigError(
+                f"settings.machine.device is {run.machine.device!r} and resources.gpus is {shown(resources.gpus)}: "
+                "set both for a GPU, or neither"
+            )
+        if run.machine.threads > max(1.0, resources.cpus):
+            raise ConfigError(
+                f"settings.machine.threads is {run.machine.threads}, more than resources.cpus, "
+                f"{shown(resources.cpus)}: raise that, or runs get into each other's way"
+            )
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        inner = merged.get(key)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            merged[key] = _merged(inner, value)
+        else:
+            merged[key] = float(value) if type(inner) is float and type(value) is int else value
+    return merged
+
+
+def _nested(dotted: str, value: Any) -> dict[str, Any]:
+    for key in reversed(dotted.split(".")):
+        value = {key: value}
+    nested: dict[str, Any] = value
+    return nested
+
+
+def _leaves(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield key, value

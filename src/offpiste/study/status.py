@@ -1,0 +1,153 @@
+"""What the store says of a study: how far each run is, which ones are set aside, and whether the study shall stop.
+
+Run folders are the only truth. Three objects are added to what `run` writes there:
+quarantine.json            in a run's folder: it is not tried again until someone lifts this
+results.json               in a run's folder: it is finished, and only its results were kept
+studies/NAME/stop.json     in the store: whoever works on this study saves and stops
+"""
+
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from offpiste.config import RESULTS_VERSION, RunConfig, from_dict, identity
+from offpiste.errors import ConfigError, StoreError
+from offpiste.store.storage import Folder
+
+STALE_SECONDS = 300.0
+"""A run that has not renewed its status for this long is stale; it does so every half minute."""
+STATES = ("done", "running", "stale", "waiting", "failed")
+QUARANTINE = "quarantine.json"
+RESULTS = "results.json"
+_READERS = 32
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """How far one run is."""
+
+    run_id: str
+    state: str
+    """done, running, stale (no news for long), waiting (for a first or a next attempt) or failed (set aside)."""
+    frames: int
+    target_frames: int
+    steps_per_second: float | None
+    seconds_left: float | None
+    seconds_since_news: float | None
+    """Age of the status; None where there is none."""
+    note: str
+    """What a person should know: the error of a failed run, or that a checkpoint could not be written."""
+    quarantined: bool
+    """Whether it was set aside; a run may also count as failed because its folder holds another run."""
+    only_results: bool
+    """Whether the replay was dropped, so that the run cannot go on."""
+
+
+def read_all(store: Folder, runs: Iterable[RunConfig], *, accept_version: bool = False) -> list[RunStatus]:
+    """Return the status of every run, read side by side."""
+    now = datetime.now(UTC)
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(lambda run: read_one(store.below(run.run_id), run, now, accept_version), runs))
+
+
+def read_one(folder: Folder, run: RunConfig, now: datetime, accept_version: bool = False) -> RunStatus:
+    """Return the status of one run."""
+    there = folder.list()
+    status = _read(folder, "status.json") if "status.json" in there else {}
+    state, note = _state(status, run), str(status.get("note", ""))
+    age = (now - datetime.fromisoformat(status["at"])).total_seconds() if "at" in status else None
+    if state == "running" and (age is None or age > STALE_SECONDS):
+        state = "stale"
+    if RESULTS in there and state != "done":
+        done = int(status.get("frames", 0))
+        state, note = "failed", f"only the results at {done:,} frames were kept, so it cannot go on; use another store"
+    if "run.json" in there and (other := _other_run(_read(folder, "run.json"), run, accept_version)):
+        state, note = "failed", other
+    if QUARANTINE in there:
+        state, note = "failed", str(_read(folder, QUARANTINE).get("error", ""))
+    return RunStatus(
+        run_id=run.run_id,
+        state=state,
+        frames=int(status.get("frames", 0)),
+        target_frames=run.frames,
+        steps_per_second=status.get("steps_per_second") if state == "running" else None,
+        seconds_left=status.get("seconds_left") if state == "running" else None,
+        seconds_since_news=age,
+        note=note,
+        quarantined=QUARANTINE in there,
+        only_results=RESULTS in there,
+    )
+
+
+def quarantine(folder: Folder, error: str, details: str) -> None:
+    """Set a run aside, with the error's last line and all that is known about it."""
+    about = {"at": _now(), "error": error, "details": details}
+    folder.put(QUARANTINE, json.dumps(about, indent=1).encode())
+
+
+def lift(folder: Folder) -> bool:
+    """Let a run that was set aside be tried again; tell whether it was."""
+    if QUARANTINE not in folder.list():
+        return False
+    folder.delete(QUARANTINE)
+    return True
+
+
+def ask_to_stop(store: Folder, study: str) -> None:
+    """Ask whoever works on a study to save and stop."""
+    store.put(_stop_mark(study), json.dumps({"at": _now()}).encode())
+
+
+def stop_asked(store: Folder, study: str) -> bool:
+    """Tell whether a study shall stop; a store that does not answer does not stop it."""
+    try:
+        return store.get(_stop_mark(study)) is not None
+    except StoreError:
+        return False
+
+
+def take_back_stop(store: Folder, study: str) -> None:
+    """Let a study go on."""
+    store.delete(_stop_mark(study))
+
+
+def _stop_mark(study: str) -> str:
+    return f"studies/{study}/stop.json"
+
+
+def _state(status: dict[str, Any], run: RunConfig) -> str:
+    skip = run.world.frame_skip
+    if status.get("state") == "finished":
+        return "done" if int(status["frames"]) // skip >= run.frames // skip else "waiting"
+    return "running" if status.get("state") == "running" else "waiting"
+
+
+def _other_run(about: dict[str, Any], run: RunConfig, accept_version: bool) -> str:
+    """Return why a folder's run is not the one asked for, or nothing."""
+    try:
+        there = identity(from_dict(RunConfig, about.get("config", {})))
+    except ConfigError as error:
+        return f"the folder holds a run with settings that this version does not know: {error}"
+    asked = identity(run)
+    keys = [key for key in sorted(there.keys() | asked.keys()) if there.get(key) != asked.get(key)]
+    if keys:
+        key = keys[0]
+        return f"the folder holds another run: {key} is {there.get(key)!r} there and {asked.get(key)!r} here"
+    if about.get("results_version") != RESULTS_VERSION and not accept_version:
+        return f"the folder holds a run of results version {about.get('results_version')}; this is {RESULTS_VERSION}"
+    return ""
+
+
+def _read(folder: Folder, name: str) -> dict[str, Any]:
+    try:
+        content = json.loads(folder.get(name) or b"{}")
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

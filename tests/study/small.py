@@ -1,0 +1,45 @@
+"""A study of real but tiny runs, and folders as runs would leave them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from offpiste.config import RunConfig, to_dict
+from offpiste.store.storage import Folder
+from offpiste.study.plan import Study, make_study
+
+TINY: dict[str, Any] = {
+    "games": ["freeway"],
+    "methods": ["epsilon_greedy"],
+    "seeds": [0, 1, 2],
+    "frames": 400,
+    "settings": {
+        "world": {"episode_frames": 200},
+        "agent": {
+            "replay_capacity": 80,
+            "min_history_steps": 30,
+            "target_update_steps": 40,
+            "batch_size": 8,
+            "convolution_channels": [4, 4, 4],
+            "hidden_units": 16,
+        },
+        "schedule": {"iteration_steps": 40},
+        "exploration": {"epsilon_decay_steps": 40},
+    },
+}
+"""Runs of 120 steps: two iterations of one episode of 50 steps each, and 20 steps of a third."""
+
+
+def tiny_study(**content: Any) -> Study:
+    """Return the study; content replaces keys of its file."""
+    return make_study("tiny", TINY | content)
+
+
+def leave_status(
+    folder: Folder, run: RunConfig, state: str, frames: int, seconds_ago: float = 0.0, **more: Any
+) -> None:
+    """Write what a run in this state leaves, as far as its status goes."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    about = {"state": state, "frames": frames, "at": at.isoformat(timespec="seconds"), "note": ""} | more
+    folder.put("status.json", json.dumps(about).encode())
+    folder.put("run.json", json.dumps({"config": to_dict(run), "results_version": 1, "offpiste": "0"}).encode())

@@ -1,0 +1,231 @@
+"""An attempt at a run tells truthfully how it ended; with a real Ray, a study survives what happens to its workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from offpiste.config import RunConfig, to_dict
+from offpiste.errors import CheckpointError, ConfigError, NonFiniteLoss, OffpisteError, StoreError, Superseded
+from offpiste.run import train as train_module
+from offpiste.run.folder import digest
+from offpiste.run.train import train
+from offpiste.store.storage import Folder
+from offpiste.study import engine, status
+from offpiste.study.engine import attempt, slots_on
+from offpiste.study.plan import make_study
+from tests.study.small import TINY, tiny_study
+
+RUN = tiny_study().runs[0]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    folder.put("studies/tiny/study.toml", b"")
+    return folder
+
+
+def tried(store: Folder, run: Any = RUN, keep: str = "all") -> dict[str, str]:
+    return attempt(to_dict(run), store.location, "tiny", keep, False)
+
+
+def test_an_attempt_trains_to_the_end(store: Folder) -> None:
+    assert tried(store) == {"state": "finished", "error": "", "details": ""}
+    assert status.read_all(store, [RUN])[0].state == "done"
+
+
+def test_an_attempt_keeps_only_the_results_where_the_study_says_so(store: Folder) -> None:
+    assert tried(store, keep="results")["state"] == "finished"
+    (seen,) = status.read_all(store, [RUN])
+    assert (seen.state, seen.only_results) == ("done", True)
+    store.below(RUN.run_id).delete(status.RESULTS)
+    assert tried(store, keep="results")["state"] == "finished"  # it only finishes tidying up
+    assert len(store.below(RUN.run_id).list("attempts")) == 1
+    assert status.read_all(store, [RUN])[0].only_results
+
+
+def test_an_attempt_does_nothing_once_the_study_was_told_to_stop(store: Folder) -> None:
+    status.ask_to_stop(store, "tiny")
+    assert tried(store)["state"] == "paused"
+    assert store.below(RUN.run_id).list() == []
+
+
+def test_an_attempt_saves_and_ends_when_the_study_is_told_to_stop(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(train_module, "PROGRESS_SECONDS", 0.0)
+    asked = iter([False, False, False, False, True])
+    monkeypatch.setattr(status, "stop_asked", lambda *_: next(asked))
+    assert tried(store) == {"state": "paused", "error": "the study was told to stop", "details": ""}
+    assert next(asked, "no more") == "no more"
+    assert store.below(RUN.run_id).list("manifests")
+
+
+def test_an_attempt_saves_and_ends_when_its_machine_goes_away(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "_machine_is_drained", lambda: True)
+    found = tried(store)
+    assert found["state"] == "paused"
+    assert "is going away" in found["error"]
+    assert store.below(RUN.run_id).list("manifests")
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (ConfigError("no such thing"), "hopeless"),
+        (NonFiniteLoss("nan"), "hopeless"),
+        (CheckpointError("broken"), "hopeless"),
+        (Superseded("newer"), "superseded"),
+        (StoreError("away"), "failed"),
+        (MemoryError("full"), "failed"),
+        (ValueError("bug"), "failed"),
+    ],
+)
+def test_an_error_says_whether_to_try_again(
+    error: Exception, state: str, store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(train_module, "train", fail)
+    found = tried(store)
+    assert found["state"] == state
+    assert str(error) in found["error"]
+    assert ("Traceback" in found["details"]) == (state != "superseded")
+
+
+def test_a_run_with_a_setting_that_is_unknown_is_hopeless(store: Folder) -> None:
+    settings = to_dict(RUN) | {"sed": 1}
+    found = attempt(settings, store.location, "tiny", "all", False)
+    assert (found["state"], found["error"]) == ("hopeless", "ConfigError: no setting named 'sed'; did you mean 'seed'?")
+
+
+def test_a_machine_that_sees_another_store_says_so_and_trains_nothing(tmp_path: Path) -> None:
+    found = tried(Folder(tmp_path / "elsewhere"))
+    assert found["state"] == "failed"
+    assert "does not see the study in" in found["error"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("node", "needs", "count"),
+    [
+        ({"CPU": 8.0, "memory": 16e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 2e9}, 8),
+        ({"CPU": 8.0, "memory": 9e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 2e9}, 4),
+        ({"CPU": 8.0, "memory": 99e9}, {"CPU": 1.0, "GPU": 0.25, "memory": 2e9}, 0),
+        ({"CPU": 8.0, "GPU": 1.0, "memory": 99e9}, {"CPU": 1.0, "GPU": 0.1, "memory": 2e9}, 8),
+        ({"CPU": 99.0, "GPU": 2.0, "memory": 99e9}, {"CPU": 0.5, "GPU": 0.1, "memory": 1e9}, 20),
+        ({"memory": 99e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 1e9}, 0),
+    ],
+)
+def test_the_scarcest_resource_says_how_many_runs_fit(node: Any, needs: Any, count: int) -> None:
+    assert slots_on(node, needs) == count
+
+
+def test_a_store_with_a_key_in_its_url_is_refused_before_ray_sees_it() -> None:
+    with pytest.raises(ConfigError, match="the store's URL holds a key") as refused:
+        engine.run_study(tiny_study(), "tiny.toml", "s3://me:secret@bucket/x?region=r", print)
+    assert "secret" not in str(refused.value)
+
+
+def test_an_address_that_is_a_url_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="start the driver on a machine of the cluster"):
+        engine.run_study(tiny_study(), "tiny.toml", str(tmp_path), print, "ray://head:10001")
+
+
+def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "kept out of this process")
+    with pytest.raises(OffpisteError, match=r"needs Ray: pip install 'offpiste\[cluster\]'"):
+        engine.run_study(tiny_study(), "tiny.toml", str(tmp_path), print)
+    assert list(tmp_path.iterdir()) == []
+
+
+# With a real Ray
+
+CLIENT = """
+import sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+assert ray.get(ray.remote(lambda: 7).remote()) == 7
+print("let in")
+"""
+
+CLUSTER = """
+import os, subprocess, sys
+from offpiste.study.engine import _cluster
+assert "RAY_AUTH_TOKEN" not in os.environ
+with _cluster(None, print) as ray:
+    address = ray.get_runtime_context().gcs_address
+    def client(**environment):
+        command = [sys.executable, "-c", sys.argv[1], address]
+        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+        return done.stdout + done.stderr
+    quick = {"RAY_NUM_REDIS_GET_RETRIES": "1"}  # it gives up at once, not after 20 s
+    assert "let in" in client()
+    for refused in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "0" * 64}):
+        said = client(**refused, **quick)
+        assert "let in" not in said and "InvalidAuthToken" in said, said
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert not ray._private.worker._global_node.webui_url
+    print("refused as it should be")
+"""
+
+
+@pytest.mark.slow
+def test_a_client_without_the_token_is_refused(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment["HOME"] = str(tmp_path)  # where Ray would look for a token
+    done = subprocess.run([sys.executable, "-c", CLUSTER, CLIENT], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "refused as it should be" in done.stdout
+    assert not (tmp_path / ".ray" / "auth_token").exists()
+
+
+@pytest.mark.slow
+def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
+    content = TINY | {"seeds": [0, 1], "frames": 5_000, "keep": "all"}
+    content["settings"] = TINY["settings"] | {"machine": {"checkpoint_minutes": 0.005}}
+    killed, told = make_study("tiny", content).runs
+    file, store = tmp_path / "tiny.toml", Folder(tmp_path / "store")
+    file.write_text(tomli_w.dumps(content))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    words = [sys.executable, "-m", "offpiste", "study", "run", str(file), "--store", str(tmp_path / "store")]
+    with (tmp_path / "log").open("w+") as log:
+        process = subprocess.Popen(words, env=environment, stdout=log, stderr=log)
+        try:
+            for run, number in ((killed, signal.SIGKILL), (told, signal.SIGTERM)):
+                os.kill(wait_for_worker(store, run, process), number)
+            assert process.wait(timeout=300) == 0
+        finally:
+            process.kill()
+        log.seek(0)
+        said = log.read()
+    assert f"{killed.run_id} failed, next try in 0 s: WorkerCrashedError" in said
+    assert f"{told.run_id} will go on: its worker was told to stop" in said
+    for run in (killed, told):
+        assert len(store.below(run.run_id).list("attempts")) == 2
+        train(run, Folder(tmp_path / "undisturbed" / run.run_id))
+        assert digest(store.below(run.run_id)) == digest(Folder(tmp_path / "undisturbed" / run.run_id))
+
+
+def wait_for_worker(store: Folder, run: RunConfig, process: "subprocess.Popen[bytes]") -> int:
+    """Return the process that works on a run, once it has saved something; Ray names processes after their tasks."""
+    deadline = time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < deadline:
+        if store.below(run.run_id).list("manifests"):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    if path.read_bytes().startswith(f"ray::{run.run_id}".encode()):
+                        return int(path.parent.name)
+        time.sleep(0.05)
+    raise AssertionError(f"the study ended with {process.poll()} before anybody worked on {run.run_id}")

@@ -1,0 +1,113 @@
+"""Of a finished run its weights and tables are kept; whatever interrupts that, the next call finishes it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offpiste.errors import StoreError
+from offpiste.run.evaluate import evaluate
+from offpiste.run.train import train
+from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_object
+from offpiste.store.storage import Folder
+from offpiste.study import status
+from offpiste.study.keep import dropped_replay, keep_results
+from tests.study.small import tiny_study
+
+RUN = tiny_study().runs[0]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("trained")
+    assert train(RUN, Folder(path)).state == "finished"
+    return path
+
+
+@pytest.fixture
+def finished(trained: Path, folder: Folder) -> Folder:
+    for path in trained.rglob("*"):
+        if path.is_file():
+            folder.put(str(path.relative_to(trained)), path.read_bytes())
+    return folder
+
+
+def size(folder: Folder) -> int:
+    return sum(len(folder.get(f"objects/{name}") or b"") for name in folder.list("objects"))
+
+
+def test_weights_and_tables_stay_and_the_rest_goes(finished: Folder) -> None:
+    tables = {name: finished.get(name) for name in finished.list() if name.endswith(".parquet")}
+    before, played = size(finished), list(evaluate(finished, 2, seed=1))
+    first = newest_object(finished, "kept/000001-weights")
+    assert not dropped_replay(finished)
+    keep_results(finished)
+    assert dropped_replay(finished)
+    assert len(tables) == 4
+    assert tables == {name: finished.get(name) for name in tables}
+    assert list(evaluate(finished, 2, seed=1)) == played
+    assert newest_object(finished, "kept/000001-weights") == first
+    assert list(evaluate(finished, 1, seed=1, iteration=1))
+    assert len(finished.list("manifests")) == 1
+    assert len(finished.list("objects")) == 2  # the last weights, and those of iteration 1
+    assert size(finished) < before / 2
+    assert status.RESULTS in finished.list()
+
+
+def test_keeping_twice_changes_nothing(finished: Folder) -> None:
+    keep_results(finished)
+    there = {name: finished.get(f"objects/{name}") for name in finished.list("objects")}
+    keep_results(finished)
+    assert there == {name: finished.get(f"objects/{name}") for name in finished.list("objects")}
+
+
+@pytest.mark.parametrize("survived", range(12))
+def test_a_process_that_dies_at_any_write_leaves_the_rest_to_the_next(
+    survived: int, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(shutil.copytree(trained, tmp_path / "run"))
+    left = [survived]
+
+    def mortal(act: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any) -> Any:
+            if left[0] == 0:
+                raise StoreError("dead")
+            left[0] -= 1
+            return act(*arguments)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "put", mortal(Folder.put))
+        patch.setattr(Folder, "delete", mortal(Folder.delete))
+        try:
+            keep_results(folder)
+        except StoreError:
+            assert status.RESULTS not in folder.list()
+    newest_object(folder, "agent")  # whole at every moment
+    keep_results(folder)
+    assert status.RESULTS in folder.list()
+    assert len(folder.list("objects")) == 2
+    assert list(evaluate(folder, 1, seed=0))
+
+
+def test_a_run_that_someone_else_has_taken_up_is_left_alone(finished: Folder) -> None:
+    begin_attempt(finished, {})
+    there = finished.list("objects")
+    keep_results(finished)
+    assert finished.list("objects") == there
+    assert status.RESULTS not in finished.list()
+
+
+def test_a_run_that_is_not_finished_is_left_alone(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    attempt = begin_attempt(folder, {})
+    Checkpoints(folder, attempt).save(1, {"replay": b"1", "agent": b"2"}, {})
+    folder.put("status.json", json.dumps({"state": "paused", "attempt": attempt}).encode())
+    keep_results(folder)
+    assert len(folder.list("objects")) == 2
+    assert not dropped_replay(folder)
+    assert not dropped_replay(Folder(tmp_path / "empty"))

@@ -1,0 +1,262 @@
+"""A study's file says which runs there are; what makes no sense is refused with a hint."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offpiste.config import RunConfig, fingerprint, method, to_toml
+from offpiste.errors import ConfigError
+from offpiste.methods import base_run
+from offpiste.study.plan import Arm, Study, check_options, make_study, points_of, read_study, shown
+from offpiste.worlds.games import GAMES
+
+STUDIES = Path(__file__).parents[2] / "studies"
+SMALL: dict[str, Any] = {"games": ["freeway"], "methods": ["epsilon_greedy"], "seeds": [0], "frames": "1k"}
+
+
+def ids(**content: Any) -> list[str]:
+    return [run.run_id for run in make_study("small", SMALL | content).runs]
+
+
+@pytest.fixture(scope="module")
+def tuning() -> Study:
+    return read_study(STUDIES / "tuning.toml")
+
+
+# The studies that come with the project
+
+
+def test_the_paper_is_360_runs_and_72_billion_frames() -> None:
+    study = read_study(STUDIES / "paper.toml")
+    assert len(study.runs) == len({run.run_id for run in study.runs}) == 360
+    assert sum(run.frames for run in study.runs) == 72 * 10**9
+    assert {run.game for run in study.runs} == set(GAMES)
+    assert study.keep == "results"
+    for run in study.runs:
+        expected = base_run(run.game, run.method)
+        assert run == dataclasses.replace(expected, seed=run.seed)
+
+
+def test_the_first_million_is_the_paper_cut_short_and_can_go_on() -> None:
+    paper, short = read_study(STUDIES / "paper.toml"), read_study(STUDIES / "first_million.toml")
+    assert [dataclasses.replace(run, frames=10**6) for run in paper.runs] == list(short.runs)
+    assert short.keep == "all"
+
+
+def test_tuning_is_660_runs_and_132_billion_frames(tuning: Study) -> None:
+    assert len(tuning.runs) == len({run.run_id for run in tuning.runs}) == 660
+    assert sum(run.frames for run in tuning.runs) == 132 * 10**9
+    assert {arm.name: len(points_of(arm)) for arm in tuning.arms} == {"cts": 8, "pixelcnn": 25, "icm": 54, "rnd": 45}
+
+
+def test_what_tunes_a_method_does_not_test_it(tuning: Study) -> None:
+    paper = read_study(STUDIES / "paper.toml")
+    assert not {run.seed for run in paper.runs} & {run.seed for run in tuning.runs}
+
+
+def test_every_method_of_the_paper_is_a_point_of_its_grid(tuning: Study) -> None:
+    chosen = {
+        "cts": {"beta": 5e-4},
+        "pixelcnn": {"beta": 0.1, "c": 1},
+        "icm": {"alpha": 0.005, "beta": 0.005},
+        "rnd": {"beta": 1e-4, "lr": 2e-4},
+    }
+    for arm in tuning.arms:
+        assert chosen[arm.name] in points_of(arm)
+        wanted = fingerprint(method(base_run("montezuma_revenge", arm.name)))
+        same = [run for run in tuning.runs if run.method == arm.name and fingerprint(method(run)) == wanted]
+        assert {run.variant for run in same} == {
+            ",".join(f"{name}={shown(value)}" for name, value in chosen[arm.name].items())
+        }
+        assert len(same) == 5
+
+
+def test_the_value_that_the_paper_prints_twice_is_taken_as_a_tenth_of_it(tuning: Study) -> None:
+    betas = {run.bonus.scale for run in tuning.runs if run.method == "rnd"}
+    assert len(betas) == 9
+    assert {5e-4, 5e-5} < betas
+    assert any(run.run_id == "montezuma_revenge/rnd/beta=0.00005,lr=0.0002/seed-103" for run in tuning.runs)
+
+
+@pytest.mark.parametrize("name", ["paper", "tuning", "first_million", "smoke"])
+def test_the_options_of_every_study_are_those_of_its_bonuses(name: str) -> None:
+    check_options(read_study(STUDIES / f"{name}.toml"))
+
+
+def test_the_smoke_study_has_every_method_and_little_to_do() -> None:
+    study = read_study(STUDIES / "smoke.toml")
+    assert {run.method for run in study.runs} == {run.method for run in read_study(STUDIES / "paper.toml").runs}
+    assert sum(run.frames for run in study.runs) < 200_000
+
+
+# What a file may say
+
+
+def test_runs_come_seed_by_seed_so_that_every_method_is_seen_early() -> None:
+    assert ids(games=["freeway", "hero"], methods=["epsilon_greedy", "rnd"], seeds=[3, 1]) == [
+        "freeway/epsilon_greedy/seed-3",
+        "freeway/rnd/seed-3",
+        "hero/epsilon_greedy/seed-3",
+        "hero/rnd/seed-3",
+        "freeway/epsilon_greedy/seed-1",
+        "freeway/rnd/seed-1",
+        "hero/epsilon_greedy/seed-1",
+        "hero/rnd/seed-1",
+    ]
+
+
+def test_a_suite_stands_for_its_games_and_any_game_may_be_named() -> None:
+    games = [run_id.split("/")[0] for run_id in ids(games=["montezuma", "pong", "deep_sea_6"])]
+    assert games == ["montezuma_revenge", "pong", "deep_sea_6"]
+
+
+def test_a_run_has_the_method_then_what_all_share_then_its_own() -> None:
+    settings = {"agent": {"hidden_units": 64, "batch_size": 8}, "bonus": {"scale": 2}}
+    arm = {"name": "pixelcnn", "settings": {"agent": {"batch_size": 16}, "bonus": {"options": {"gate": "product"}}}}
+    (run,) = make_study("small", SMALL | {"methods": [arm], "settings": settings}).runs
+    assert (run.agent.hidden_units, run.agent.batch_size, run.bonus.scale) == (64, 16, 2.0)
+    assert run.bonus.options == {"decay": 1.0, "gate": "product"}
+    assert run.variant == "batch_size=16,gate=product"
+    assert (run.frames, run.seed) == (1_000, 0)
+
+
+def test_an_arm_may_be_called_as_one_likes() -> None:
+    arms = [
+        "rnd",
+        {"name": "rnd", "variant": "clipped", "settings": {"bonus": {"clip_sum": True}}},
+        {"name": "rnd", "settings": {"bonus": {"clip_sum": True, "scale": 1}}},
+    ]
+    assert ids(methods=arms) == [
+        "freeway/rnd/seed-0",
+        "freeway/rnd/clipped/seed-0",
+        "freeway/rnd/clip_sum=true,scale=1/seed-0",
+    ]
+
+
+def test_a_grid_is_every_combination_by_name() -> None:
+    grid = {
+        "beta": {"setting": "bonus.scale", "values": [1, 0.5]},
+        "lr": {"setting": "bonus.options.learning_rate", "values": [1e-5, 0.25]},
+    }
+    study = make_study("small", SMALL | {"methods": [{"name": "rnd", "grid": grid}]})
+    found = [(run.variant, run.bonus.scale, run.bonus.options["learning_rate"]) for run in study.runs]
+    assert found == [
+        ("beta=1,lr=0.00001", 1.0, 1e-5),
+        ("beta=1,lr=0.25", 1.0, 0.25),
+        ("beta=0.5,lr=0.00001", 0.5, 1e-5),
+        ("beta=0.5,lr=0.25", 0.5, 0.25),
+    ]
+    assert points_of(Arm("rnd")) == [{}]
+
+
+def test_a_whole_number_on_the_axis_of_a_fraction_is_the_same_experiment() -> None:
+    def run_of(value: float) -> RunConfig:
+        grid = {"c": {"setting": "bonus.options.decay", "values": [value]}}
+        return make_study("small", SMALL | {"methods": [{"name": "pixelcnn", "grid": grid}]}).runs[0]
+
+    assert run_of(1) == run_of(1.0)
+    assert to_toml(run_of(1)) == to_toml(run_of(1.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5e-05, "0.00005"),
+        (0.1, "0.1"),
+        (5.0, "5"),
+        (5, "5"),
+        (1e6, "1000000"),
+        (0, "0"),
+        (-0.5, "-0.5"),
+        (True, "true"),
+        ([16, 32], "16-32"),
+        ("bf16", "bf16"),
+    ],
+)
+def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"game": ["freeway"]}, "no setting named 'game'; did you mean 'games'?"),
+        ({"resources": {"cpu": 1}}, "no setting named 'resources.cpu'; did you mean 'resources.cpus'?"),
+        ({"games": []}, "the study 'small' names no games"),
+        ({"seeds": []}, "the study 'small' names no seeds"),
+        ({"seeds": [-1]}, "seeds are whole numbers from 0 on, not -1"),
+        ({"seeds": ["1"]}, "seeds are whole numbers from 0 on, not '1'"),
+        ({"seeds": 1}, "seeds is of kind list, not 1"),
+        ({"games": ["freway"]}, "no game named 'freway'; did you mean 'freeway'?"),
+        ({"games": ["trainig"]}, "no game or suite named 'trainig'; did you mean 'training'?"),
+        ({"games": [1]}, "games are named by words, not 1"),
+        ({"methods": ["rdn"]}, "no method named 'rdn'; did you mean 'rnd'?"),
+        ({"methods": [1]}, "a method of a study is a name, or a table with a name, not 1"),
+        ({"methods": [{"grid": {}}]}, "a method of a study is a name, or a table with a name"),
+        ({"methods": [{"name": "rnd", "gird": {}}]}, "no setting named 'methods.gird'; did you mean 'methods.grid'?"),
+        ({"keep": "some"}, "keep is one of 'results', 'all', not 'some'"),
+        ({"frames": "1x"}, "frames: '1x' is not a count"),
+        ({"settings": {"agnet": {}}}, "no setting named 'agnet'; did you mean 'agent'?"),
+        ({"settings": {"agent": {"discout": 1}}}, "no setting named 'agent.discout'; did you mean 'agent.discount'?"),
+        ({"settings": {"seed": 1}}, "settings cannot set 'seed'; a study says that under 'seeds'"),
+        (
+            {"methods": [{"name": "rnd", "settings": {"frames": 1}}]},
+            "the settings of rnd cannot set 'frames'; a study says that under 'frames'",
+        ),
+        ({"seeds": [0, 1, 0]}, "the study 'small' names the run freeway/epsilon_greedy/seed-0 twice"),
+        ({"games": ["hard", "freeway"]}, "names the run freeway/epsilon_greedy/seed-0 twice"),
+        ({"resources": {"cpus": -1}}, "resources.cpus is 0 or above, not -1"),
+        ({"resources": {"cpus": 0}}, "a run needs a part of a processor"),
+        ({"resources": {"gpus": 0.5}}, "machine.device is 'cpu' and resources.gpus is 0.5: set both for a GPU"),
+        ({"settings": {"machine": {"device": "cuda"}}}, "machine.device is 'cuda' and resources.gpus is 0: set both"),
+        ({"settings": {"machine": {"threads": 2}}}, "machine.threads is 2, more than resources.cpus, 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make_study("small", SMALL | content)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"beta": 1}, "grid.beta is a table with setting and values, not 1"),
+        ({"beta": {"settings": "bonus.scale", "values": [1]}}, "no setting named 'grid.beta.settings'"),
+        ({"beta": {"setting": "bonus.scale"}}, "grid.beta needs a setting and a list of values"),
+        ({"beta": {"setting": "bonus.scal", "values": [1]}}, "did you mean 'bonus.scale'?"),
+        (
+            {"s": {"setting": "seed", "values": [1]}},
+            "the grid of rnd cannot set 'seed'; a study says that under 'seeds'",
+        ),
+        ({"beta": {"setting": "bonus.scale", "values": [1, 1]}}, "names the run freeway/rnd/beta=1/seed-0 twice"),
+        ({"beta": {"setting": "bonus.name", "values": ["a/b"]}}, "variant is letters, digits"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(grid: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make_study("small", SMALL | {"methods": [{"name": "rnd", "grid": grid}]})
+    assert message in str(refused.value)
+
+
+def test_an_option_that_the_bonus_does_not_have_is_refused() -> None:
+    grid = {"lr": {"setting": "bonus.options.learnin_rate", "values": [1.0]}}
+    study = make_study("small", SMALL | {"methods": [{"name": "rnd", "grid": grid}]})
+    with pytest.raises(ConfigError, match=r"did you mean 'bonus\.options\.learning_rate'\?"):
+        check_options(study)
+
+
+@pytest.mark.parametrize("variant", ["a b", "../x", "a/b", ".hidden", "seed-1"])
+def test_a_variant_that_is_no_name_of_a_folder_is_refused(variant: str) -> None:
+    with pytest.raises(ConfigError, match="variant is letters, digits"):
+        RunConfig(variant=variant)
+
+
+def test_a_run_without_a_variant_keeps_its_name() -> None:
+    assert RunConfig(game="hero", method="rnd", seed=3).run_id == "hero/rnd/seed-3"
+    assert RunConfig(game="hero", method="rnd", seed=3, variant="beta=2").run_id == "hero/rnd/beta=2/seed-3"

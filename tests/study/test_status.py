@@ -1,0 +1,98 @@
+"""The status of a study is what its run folders say, on a disk and on S3."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from offpiste.config import RESULTS_VERSION, to_dict
+from offpiste.store.storage import Folder
+from offpiste.study import status
+from tests.study.small import leave_status, tiny_study
+
+STUDY = tiny_study(seeds=[0, 1, 2, 3, 4, 5, 6])
+
+
+def states(folder: Folder) -> list[str]:
+    return [seen.state for seen in status.read_all(folder, STUDY.runs)]
+
+
+def test_every_state_is_told_from_the_folder(folder: Folder) -> None:
+    runs = STUDY.runs
+    leave_status(folder.below(runs[0].run_id), runs[0], "finished", 400)
+    leave_status(folder.below(runs[1].run_id), runs[1], "running", 200, steps_per_second=5.0, seconds_left=10.0)
+    leave_status(folder.below(runs[2].run_id), runs[2], "running", 200, seconds_ago=301, steps_per_second=5.0)
+    leave_status(folder.below(runs[3].run_id), runs[3], "paused", 100, seconds_ago=10**6)
+    leave_status(folder.below(runs[4].run_id), runs[4], "failed", 100, note="the store was away")
+    status.quarantine(folder.below(runs[5].run_id), "ValueError: no", "Traceback\nValueError: no")
+    assert states(folder) == ["done", "running", "stale", "waiting", "waiting", "failed", "waiting"]
+    found = status.read_all(folder, runs)
+    assert [seen.run_id for seen in found] == [run.run_id for run in runs]
+    assert (found[1].steps_per_second, found[1].seconds_left, found[1].frames) == (5.0, 10.0, 200)
+    assert found[2].steps_per_second is None
+    assert found[2].seconds_since_news is not None
+    assert found[2].seconds_since_news >= 301
+    assert (found[4].note, found[4].quarantined) == ("the store was away", False)
+    assert (found[5].note, found[5].quarantined) == ("ValueError: no", True)
+    assert found[6].seconds_since_news is None
+    assert {seen.target_frames for seen in found} == {400}
+
+
+def test_a_run_that_shall_go_further_than_it_did_is_waiting(tmp_path: str) -> None:
+    store = Folder(tmp_path)
+    run = STUDY.runs[0]
+    leave_status(store.below(run.run_id), run, "finished", 400)
+    (longer,) = status.read_all(store, [replace(run, frames=404)])
+    assert (longer.state, longer.frames) == ("waiting", 400)
+    (rounded,) = status.read_all(store, [replace(run, frames=403)])  # no whole step is missing
+    assert rounded.state == "done"
+    store.below(run.run_id).put(status.RESULTS, b"{}")
+    (stuck,) = status.read_all(store, [replace(run, frames=404)])
+    assert stuck.state == "failed"
+    assert "only the results at 400 frames were kept, so it cannot go on" in stuck.note
+
+
+def test_a_finished_run_with_other_settings_is_not_this_one(tmp_path: str) -> None:
+    store = Folder(tmp_path)
+    run = STUDY.runs[0]
+    leave_status(store.below(run.run_id), run, "finished", 400)
+    asked = replace(run, agent=replace(run.agent, discount=0.5))
+    (seen,) = status.read_all(store, [asked])
+    assert (seen.state, seen.quarantined) == ("failed", False)
+    assert seen.note == "the folder holds another run: agent.discount is 0.99 there and 0.5 here"
+
+
+def test_a_run_of_a_version_with_other_results_counts_only_if_accepted(tmp_path: str) -> None:
+    store = Folder(tmp_path)
+    run = STUDY.runs[0]
+    leave_status(store.below(run.run_id), run, "finished", 400)
+    about = {"config": to_dict(run), "results_version": RESULTS_VERSION + 1}
+    store.below(run.run_id).put("run.json", json.dumps(about).encode())
+    assert status.read_all(store, [run])[0].state == "failed"
+    assert status.read_all(store, [run], accept_version=True)[0].state == "done"
+
+
+@pytest.mark.parametrize("content", [b"", b"not json", b"[]"])
+def test_a_status_that_cannot_be_read_is_none_at_all(content: bytes, tmp_path: str) -> None:
+    store = Folder(tmp_path)
+    store.below(STUDY.runs[0].run_id).put("status.json", content)
+    assert status.read_all(store, STUDY.runs[:1])[0].state == "waiting"
+
+
+def test_a_quarantine_is_lifted_once(folder: Folder) -> None:
+    run = folder.below(STUDY.runs[0].run_id)
+    assert not status.lift(run)
+    status.quarantine(run, "no", "why")
+    assert status.lift(run)
+    assert not status.lift(run)
+    assert states(folder)[0] == "waiting"
+
+
+def test_a_stop_holds_until_it_is_taken_back_and_for_one_study_only(folder: Folder) -> None:
+    assert not status.stop_asked(folder, "tiny")
+    status.ask_to_stop(folder, "tiny")
+    assert status.stop_asked(folder, "tiny")
+    assert not status.stop_asked(folder, "other")
+    status.take_back_stop(folder, "tiny")
+    assert not status.stop_asked(folder, "tiny")
+    status.take_back_stop(folder, "tiny")
