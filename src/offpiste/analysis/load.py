@@ -20,7 +20,6 @@ from urllib.parse import quote
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from offpiste.analysis import reference
 from offpiste.errors import CheckpointError, OffpisteError, RunMismatch, StoreError
@@ -305,7 +304,7 @@ def _find_runs(root: Folder, warnings: list[LoadWarning], pool: ThreadPoolExecut
     level = [""]
     while level:
         following: list[str] = []
-        for name, (files, folders) in zip(level, pool.map(lambda name: _entries(root, name), level), strict=True):
+        for name, (files, folders) in zip(level, pool.map(root.entries, level), strict=True):
             if "run.json" in files:
                 runs.append(name)
             elif _PARTS_OF_A_RUN & {*files, *folders}:
@@ -318,25 +317,12 @@ def _find_runs(root: Folder, warnings: list[LoadWarning], pool: ThreadPoolExecut
     return sorted(runs)
 
 
-def _entries(root: Folder, name: str) -> tuple[set[str], set[str]]:
-    """Return the names of the files and of the folders in a folder."""
-    try:
-        path = f"{root._root}/{name}".rstrip("/")
-        infos: Any = root._fs.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    except OSError as error:
-        raise StoreError(f"cannot list {name or 'the runs'} in {root.location}: {error}") from error
-    kinds = {info.base_name: info.type for info in infos}
-    return {n for n, kind in kinds.items() if kind == fs.FileType.File}, {
-        n for n, kind in kinds.items() if kind == fs.FileType.Directory
-    }
-
-
 def _open_run(root: Folder, name: str) -> "tuple[Run, _Source] | LoadWarning":
     folder = root.below(name) if name else root
     name = name or "."
     try:
         data, status_data = folder.get("run.json"), folder.get("status.json")
-        files, _ = _entries(folder, "")
+        files = folder.list()
     except StoreError as error:
         return LoadWarning("not readable", name, str(error))
     try:

@@ -5,6 +5,7 @@ object store it is one upload that becomes visible when its last request succeed
 hundred megabytes at most: each passes through memory.
 """
 
+import builtins
 import os
 import re
 import uuid
@@ -67,13 +68,18 @@ class Folder:
 
     def list(self, prefix: str = "") -> list[str]:
         """Return the sorted names of the objects directly in a folder below this one."""
+        return self.entries(prefix)[0]
+
+    def entries(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
+        """Return the sorted names of the objects, and of the folders, directly in a folder below this one."""
         path = f"{self._root}/{prefix}".rstrip("/")
         try:
             found: Any = self._fs.get_file_info(fs.FileSelector(path, allow_not_found=True))
         except OSError as error:
-            raise StoreError(f"cannot list {prefix} in {self.location}: {error}") from error
-        names = (info.base_name for info in found if info.type == fs.FileType.File)
-        return sorted(name for name in names if not name.endswith(_UNFINISHED))
+            raise StoreError(f"cannot list {prefix or 'what there is'} in {self.location}: {error}") from error
+        files = sorted(info.base_name for info in found if info.type == fs.FileType.File)
+        folders = sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        return [name for name in files if not name.endswith(_UNFINISHED)], folders
 
     def sweep(self, prefix: str = "") -> None:
         """Delete what processes that were killed in the middle of a write have left on a local disk."""
