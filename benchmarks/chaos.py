@@ -483,6 +483,9 @@ def s3_store(work: Path) -> Iterator[Store]:
         proxy.shutdown()
 
 
+PER_CONNECTION = ("transfer-encoding", "content-length", "connection", "expect")
+
+
 class Proxy(http.server.ThreadingHTTPServer):
     """Passes requests on to an S3 server, except writes of checkpoints while it is told to refuse them."""
 
@@ -510,7 +513,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
     server: Proxy
 
     def _pass_on(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         writes = self.command in ("PUT", "POST") and ("/objects/" in self.path or "/manifests/" in self.path)
         if writes and self.server.refuses:
             self.send_response(503)
@@ -518,18 +521,30 @@ class Passing(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             return
         connection = http.client.HTTPConnection("127.0.0.1", self.server.target)
-        connection.request(self.command, self.path, body, dict(self.headers))
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in PER_CONNECTION}
+        connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
         self.send_response(answer.status)
         for name, value in answer.getheaders():
-            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
+            if name.lower() not in (*PER_CONNECTION, "date", "server"):
                 self.send_header(name, value)
         length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
         self.send_header("Content-Length", length or "0")
         self.end_headers()
         self.wfile.write(content)
         connection.close()
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # what may follow the last part
+        return b"".join(parts)
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass_on  # noqa: N815
 

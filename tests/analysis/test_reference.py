@@ -92,7 +92,7 @@ def test_what_is_imported_comes_back_from_the_store(tmp_path: Path, folder: Fold
     ("name", "text", "told"),
     [
         ("freeway.json", "[{", "no baseline file"),
-        ("freeway.json", "{}", "has no agent 'Rainbow'"),
+        ("freeway.json", "{}", "is no baseline file of Dopamine"),
         ("freeway.json", '{"a": 1}', "no baseline file"),
         ("freeway.json", '[{"Agent": "Rainbow"}]', "Iteration"),
         ("freeway.json", '[{"Agent": "DQN", "Iteration": 0, "Value": 1}]', "it has DQN"),

@@ -8,6 +8,12 @@ import torch
 from offpiste.cli import check_bonus, main
 
 
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are broken where the terminal ends, and others may have set its width."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 @pytest.fixture
 def quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent step that need not be measured."""

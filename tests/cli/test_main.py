@@ -1,6 +1,7 @@
 """The command line: what it prints, what it refuses and with which exit code."""
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import offpiste
 from offpiste import methods
-from offpiste.cli import main
+from offpiste.cli import COMMANDS, main
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, identity, read_toml, to_toml
 from offpiste.errors import ConfigError
 from offpiste.store.storage import Folder
@@ -168,7 +169,7 @@ def test_an_unknown_option_is_refused_and_the_closest_named(
 def test_an_unknown_command_is_refused_and_the_known_ones_named(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(["trian"], capsys)
     assert said.code == 2
-    assert "train, eval, games, digest" in said.error_text
+    assert ", ".join(COMMANDS) in said.error_text
 
 
 def test_an_unknown_key_in_a_file_is_refused_and_the_closest_named(
@@ -416,6 +417,28 @@ def test_train_eval_and_digest_work_on_one_folder(
     other = Said([*words, "--agent.discount", "0.5"], capsys)
     assert other.code == 1
     assert "agent.discount is 0.99 there and 0.5 here" in other.errors
+
+
+def test_a_quiet_run_says_nothing_when_all_is_well(
+    settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(["train", "--config", str(settings), "--out", str(tmp_path), "--quiet"], capsys)
+    assert (said.code, said.out, said.errors) == (0, "", "")
+    assert (tmp_path / "montezuma_revenge" / "epsilon_greedy" / "seed-0" / "episodes.parquet").exists()
+
+
+@pytest.mark.slow
+def test_what_is_piped_has_no_colour() -> None:
+    """Though a terminal that knows colours is at hand, and a user who likes them."""
+    surroundings = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        surroundings.pop(name, None)
+    for words in (["--help"], ["train", "--help"], ["train", "--gme", "x"], ["demo", "--seconds", "0.1"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "offpiste", *words], capture_output=True, text=True, env=surroundings
+        )
+        assert done.stdout or done.stderr
+        assert "\x1b" not in done.stdout + done.stderr, words
 
 
 def test_a_run_below_a_url_keeps_its_options_and_hides_its_keys(

@@ -123,6 +123,16 @@ def test_where_there_is_no_terminal_a_line_appears_every_half_minute_and_at_ever
     assert [text.partition("episode ")[2].partition(",")[0] for text in lines[1:]] == ["0", "30", "31", "33"]
 
 
+def test_when_quiet_only_what_goes_wrong_is_told_and_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with watch(RunConfig(frames=2_000_000), "runs/x", quiet=True) as report:
+        for note in ("", "away", "away", "", "away", "full"):
+            report(replace(HALFWAY, note=note))
+    out, errors = capsys.readouterr()
+    assert out == ""
+    title = "montezuma_revenge/epsilon_greedy/seed-0, to 2,000,000 frames, in runs/x"
+    assert errors.splitlines() == [f"{title}: away", f"{title}: away", f"{title}: full"]
+
+
 def test_on_a_terminal_the_view_is_renewed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

@@ -151,6 +151,35 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_numba_compiles_stays_on_the_machine_and_out_of_other_hands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine._keep_compiled_code_on_this_machine()
+    assert os.environ["NUMBA_CACHE_DIR"] == "elsewhere"
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    engine._keep_compiled_code_on_this_machine()
+    (folder,) = tmp_path.iterdir()
+    assert os.environ.pop("NUMBA_CACHE_DIR") == str(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)  # now anybody could put code there
+    engine._keep_compiled_code_on_this_machine()
+    assert "NUMBA_CACHE_DIR" not in os.environ
+
+
+def test_a_driver_that_gets_a_signal_finds_it_noted_and_the_second_interrupt_counts() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with engine._stop_flag() as told:
+        assert not told()
+        signal.raise_signal(signal.SIGTERM)
+        assert told()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 # With a real Ray
 
 CLIENT = """

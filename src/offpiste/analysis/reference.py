@@ -81,7 +81,10 @@ def read_dopamine(file: str | Path, agent: str = "Rainbow") -> Published:
     path = Path(file)
     try:
         data = path.read_bytes()
-        records = [(row["Agent"], int(row["Iteration"]), float(row["Value"])) for row in json.loads(data)]
+        rows = json.loads(data)
+        if not isinstance(rows, list) or not rows:
+            raise ValueError("no records")
+        records = [(row["Agent"], int(row["Iteration"]), float(row["Value"])) for row in rows]
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError) as error:

@@ -19,7 +19,10 @@ from offpiste.cli import (
     doctor,
     eval,  # noqa: A004 (named after the command)
     games,
+    importing,
     methods,
+    report,
+    study,
     train,
     watch,
 )
@@ -36,6 +39,9 @@ COMMANDS: dict[str, ModuleType] = {
     "doctor": doctor,
     "check-bonus": check_bonus,
     "methods": methods,
+    "study": study,
+    "report": report,
+    "import": importing,
 }
 
 

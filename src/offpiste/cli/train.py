@@ -41,6 +41,8 @@ class Arguments:
     """Print all settings as TOML and stop."""
     accept_version: tyro.conf.FlagCreatePairsOff[bool] = False
     """Continue a run that was begun by a version with other results."""
+    quiet: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print nothing but what goes wrong."""
 
 
 def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
@@ -80,14 +82,16 @@ def main(arguments: Arguments) -> int:
     from offpiste.run.train import train
 
     folder = Folder(arguments.out).below(config.run_id)
-    with watch(config, folder.location) as report:
+    with watch(config, folder.location, quiet=arguments.quiet) as report:
         last = train(config, folder, report, accept_version=arguments.accept_version)
         report(last)
-    if last.state == "finished":
-        print(f"{last.frames:,} frames are done; results in {folder.location}", file=sys.stderr)
-        return 0
-    print(f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues", file=sys.stderr)
-    return STOPPED_EARLY
+    finished = last.state == "finished"
+    end = f"{last.frames:,} frames are done; results in {folder.location}"
+    if not finished:
+        end = f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues"
+    if not arguments.quiet:
+        print(end, file=sys.stderr)
+    return 0 if finished else STOPPED_EARLY
 
 
 def _take(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -22,9 +22,12 @@ LINE_SECONDS = 30.0
 
 
 @contextmanager
-def watch(config: RunConfig, location: str) -> Iterator[Callable[["Progress"], None]]:
-    """Yield the function that shows progress."""
+def watch(config: RunConfig, location: str, *, quiet: bool = False) -> Iterator[Callable[["Progress"], None]]:
+    """Yield the function that shows progress; when quiet, it shows only notes, which tell of something wrong."""
     title = f"{config.run_id}, to {config.frames:,} frames, in {location}"
+    if quiet:
+        yield _note_printer(title)
+        return
     if not sys.stderr.isatty():
         print(title, file=sys.stderr, flush=True)
         yield _line_printer()
@@ -68,6 +71,18 @@ def _line_printer() -> Callable[["Progress"], None]:
         if now >= shown_at + LINE_SECONDS or progress.note != shown_note:
             print(line(progress), file=sys.stderr, flush=True)
             shown_at, shown_note = now, progress.note
+
+    return show
+
+
+def _note_printer(title: str) -> Callable[["Progress"], None]:
+    shown_note = ""
+
+    def show(progress: "Progress") -> None:
+        nonlocal shown_note
+        if progress.note and progress.note != shown_note:
+            print(f"{title}: {progress.note}", file=sys.stderr, flush=True)
+        shown_note = progress.note
 
     return show
 

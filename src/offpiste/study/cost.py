@@ -23,7 +23,7 @@ _WORST_ENTRY_BYTES = 900  # what to reserve: the worst picture, or twice the usu
 _LEAF_BYTES = 8  # its priority in a checkpoint
 _PROCESS_GB = 0.7  # Python, torch, numba and Ray's worker
 _RECORD_BYTES = 1_500_000  # tables of 200 iterations
-_BONUS_MB = {"none": 0.0, "cts": 60.0, "pixelcnn": 0.3, "icm": 4.1, "rnd": 71.1, "rnd_released": 71.1}
+_BONUS_MB = {"none": 0.0, "cts": 10.0, "pixelcnn": 0.3, "icm": 4.1, "rnd": 71.1, "rnd_released": 71.1}
 _OTHER_BONUS_MB = 71.1
 
 

@@ -67,8 +67,10 @@ def run_study(
 
         def stopping() -> bool:
             if told():
-                status.ask_to_stop(store, study.name)  # the workers look for it there
-                return True
+                try:
+                    status.ask_to_stop(store, study.name)  # the workers look for it there
+                except StoreError as error:
+                    tell(f"cannot stop yet: {error}")  # nor could they save
             return status.stop_asked(store, study.name)
 
         return driver.drive(study, store, workers, tell, stopping, accept_version=accept_version)
@@ -93,7 +95,7 @@ def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_versio
             f"{socket.gethostname()} does not see the study in {store.location}; do all machines share it?"
         )
     if status.stop_asked(store, study):
-        return Outcome("paused")
+        return Outcome("paused", "the study was told to stop")
     _keep_compiled_code_on_this_machine()
     from offpiste.run.train import train
     from offpiste.study.keep import dropped_replay, keep_results

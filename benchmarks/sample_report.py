@@ -1,0 +1,80 @@
+"""A small sample report for the docs, from made-up runs that are plainly labelled so, and from real ones if given.
+
+The made-up runs are of the paper's protocol: four games, five ways to explore and five seeds, with effects like those
+of the paper; one run is unfinished, one cut short, and a few tune. `--store` adds the runs and published curves of a
+store, for example of `studies/smoke.toml`. Prints the size of the page and exits non-zero if it is over 2 MB.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from offpiste.methods import base_run
+from offpiste.report.page import build
+from offpiste.seeding import stream
+from offpiste.store.storage import Folder
+from offpiste.worlds.games import GAMES
+from synthetic_store import learning_curve, level, write_run
+
+SHARES = {
+    "montezuma_revenge": {"epsilon_greedy": 0.02, "noisy_nets": 0.35, "cts": 0.95, "icm": 0.45, "rnd": 0.5},
+    "gravitar": {"epsilon_greedy": 0.4, "noisy_nets": 0.38, "cts": 0.2, "icm": 0.3, "rnd": 0.35},
+    "asterix": {"epsilon_greedy": 1.9, "noisy_nets": 2.0, "cts": 1.1, "icm": 1.8, "rnd": 1.7},
+    "seaquest": {"epsilon_greedy": 0.3, "noisy_nets": 0.32, "cts": 0.42, "icm": 0.28, "rnd": 0.25},
+}
+"""By game and method, how far from random to human play its runs end on average."""
+SEEDS = 5
+EPISODES = 500
+MOST_BYTES = 2_000_000
+BANNER = "A sample: the runs of this report are made up (synthetic), to show what a report looks like."
+
+
+def main() -> int:
+    """Make the sample and print how large its page is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the report")
+    parser.add_argument("--store", type=Path, help="add the runs and published curves of this store")
+    parser.add_argument("--quick", action="store_true", help="two games only")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sample-report-") as folder:
+        store = Path(folder) / "synthetic"
+        games = list(SHARES)[: 2 if options.quick else None]
+        write_sample(Folder(store), games)
+        if options.store is not None:
+            shutil.copytree(options.store, store, dirs_exist_ok=True)
+        mixed = options.store is not None
+        report = build(store, options.out, allow_mixed=mixed, heading="Sample report", banner=BANNER)
+    size = report.page.stat().st_size
+    print(f"{report.page}: {size / 1e6:.2f} MB, {len(report.notes)} weak points")
+    return 0 if size <= MOST_BYTES else 1
+
+
+def write_sample(store: Folder, games: list[str]) -> None:
+    """Write the made-up runs."""
+    for game in games:
+        for method, share in SHARES[game].items():
+            for seed in range(SEEDS):
+                generator = stream(seed, f"sample {game} {method}")
+                lucky = method != "epsilon_greedy" or generator.random() < 0.2 or game != "montezuma_revenge"
+                final = level(game, share * generator.uniform(0.8, 1.2)) if lucky else 0.0
+                curve = learning_curve(final, GAMES[game].random_score, abs(final) / 8 + 1)
+                unfinished = (game, method, seed) == ("gravitar", "rnd", 4)
+                config = replace(base_run(game, method), seed=seed)
+                write_run(store, config, curve, EPISODES, done=0.6 if unfinished else 1.0)
+    damaged = store.below("gravitar/icm/seed-4").local_path
+    assert damaged is not None
+    table = damaged / "iterations.parquet"
+    table.write_bytes(table.read_bytes()[:-50])
+    for scale in (0.05, 0.005, 0.0005):
+        for seed in (100, 101):
+            config = base_run("montezuma_revenge", "cts")
+            config = replace(config, bonus=replace(config.bonus, scale=scale), variant=f"beta={scale}", seed=seed)
+            final = level("montezuma_revenge", 0.9 if scale == 0.0005 else 0.4)
+            write_run(store, config, learning_curve(final, 0.0, 200.0), EPISODES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Run folders made up from numbers, as runs of the paper's protocol would leave them; for other benchmarks."""
+
+import json
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from offpiste.config import RESULTS_VERSION, RunConfig, fingerprint, method, protocol, to_dict
+from offpiste.seeding import stream
+from offpiste.store.records import schema
+from offpiste.store.storage import Folder
+from offpiste.worlds.games import GAMES
+
+Curve = Callable[[np.random.Generator, int], NDArray[np.float64]]
+"""Generator and number of iterations -> the return of each iteration."""
+
+
+def write_run(store: Folder, config: RunConfig, curve: Curve, episodes: int, *, done: float = 1.0) -> None:
+    """Write the folder of a run that has done a share of its frames."""
+    generator = stream(config.seed, f"synthetic {config.game} {config.method} {config.variant}")
+    frames = config.schedule.iteration_steps * config.world.frame_skip
+    whole = config.frames // frames
+    iterations = max(1, round(done * whole))
+    folder = store.below(config.run_id)
+    about = {
+        "run_id": config.run_id,
+        "config": to_dict(config),
+        "protocol_fingerprint": fingerprint(protocol(config)),
+        "method_fingerprint": fingerprint(method(config)),
+        "results_version": RESULTS_VERSION,
+        "offpiste": "synthetic",
+    }
+    status = {"state": "finished" if iterations == whole else "paused", "target_frames": config.frames}
+    returns = curve(generator, whole)[:iterations]
+    tables = {
+        "iterations": _iterations(config, returns, generator),
+        "episodes": _episodes(config, returns, max(1, round(done * episodes)), generator),
+        "timing": schema("timing").empty_table(),
+        "attempts": _attempts(config, generator),
+    }
+    assert folder.local_path is not None
+    folder.local_path.mkdir(parents=True, exist_ok=True)
+    (folder.local_path / "run.json").write_text(json.dumps(about))
+    (folder.local_path / "status.json").write_text(json.dumps(status))
+    for name, table in tables.items():
+        pq.write_table(table, folder.local_path / f"{name}.parquet", compression="zstd")
+
+
+def learning_curve(final: float, start: float, noise: float, middle: float = 0.3) -> Curve:
+    """Return a curve that rises from one level to another, around a share of the run, with noise."""
+
+    def curve(generator: np.random.Generator, iterations: int) -> NDArray[np.float64]:
+        time = np.arange(1, iterations + 1) / iterations
+        turn = middle * generator.uniform(0.7, 1.4)
+        rise = 1 / (1 + np.exp(-(time - turn) * 14))
+        wander = np.cumsum(generator.normal(0, noise / 12, iterations))
+        wander -= np.linspace(0, wander[-1], iterations)
+        return start + (final - start) * rise + wander + generator.normal(0, noise / 4, iterations)
+
+    return curve
+
+
+def level(game: str, share: float) -> float:
+    """Return the score that lies a share of the way from random to human play."""
+    return GAMES[game].random_score + share * (GAMES[game].human_score - GAMES[game].random_score)
+
+
+def _iterations(config: RunConfig, returns: NDArray[np.float64], generator: np.random.Generator) -> pa.Table:
+    count = len(returns)
+    numbers = np.arange(1, count + 1)
+    steps = config.schedule.iteration_steps
+    located = GAMES[config.game].location if config.game in GAMES else None
+    rooms = np.maximum.accumulate(1 + generator.poisson(numbers / count * 8)) if located and located.room else None
+    given = {
+        "iteration": numbers,
+        "phase": np.full(count, "train"),
+        "complete": np.full(count, True),
+        "end_step": numbers * steps,
+        "end_frame": numbers * steps * config.world.frame_skip,
+        "steps": np.full(count, steps),
+        "episodes": np.full(count, 100),
+        "return_mean": returns,
+        "updates": np.full(count, steps // 4),
+        "cells_total": np.maximum.accumulate(generator.poisson(40 * np.sqrt(numbers))),
+        "rooms_total": rooms,
+    }
+    return _table("iterations", given, count)
+
+
+def _episodes(config: RunConfig, returns: NDArray[np.float64], count: int, generator: np.random.Generator) -> pa.Table:
+    total = config.schedule.iteration_steps * len(returns)
+    ends = (np.arange(1, count + 1) * total) // count
+    iterations = np.minimum((np.arange(count) * len(returns)) // count, len(returns) - 1)
+    steps = np.diff(ends, prepend=0)
+    given = {
+        "iteration": iterations + 1,
+        "phase": np.full(count, "train"),
+        "episode": np.arange(1, count + 1),
+        "end_step": ends,
+        "steps": steps,
+        "game_return": returns[iterations] + generator.normal(0, 1, count),
+        "clipped_return": generator.poisson(3, count).astype(float),
+        "ended": np.full(count, "terminated"),
+        "first_reward_step": np.ma.masked_array(steps // 3, generator.random(count) < 0.5),
+        "cells_visited": generator.poisson(30, count),
+        "cells_new": generator.poisson(1, count),
+        "bonus_sum": generator.normal(10, 1, count),
+        "bonus_max": generator.normal(1, 0.1, count),
+        "clipped_share": np.zeros(count),
+    }
+    return _table("episodes", given, count)
+
+
+def _attempts(config: RunConfig, generator: np.random.Generator) -> pa.Table:
+    rows = [_attempt(1, 0, "processor A")]
+    if generator.random() < 0.1:
+        rows.append(
+            _attempt(
+                2, config.schedule.iteration_steps * 3, "processor B" if generator.random() < 0.5 else "processor A"
+            )
+        )
+    return pa.Table.from_pylist(rows, schema("attempts"))
+
+
+def _attempt(number: int, start: int, hardware: str) -> dict[str, object]:
+    return {
+        "attempt": f"{number:06d}-abcdef",
+        "started_at": "2024-01-01T00:00:00+00:00",
+        "start_step": start,
+        "host": "synthetic",
+        "hardware": hardware,
+        "threads": 1,
+        "versions": "synthetic",
+        "note": "",
+    }
+
+
+def _table(name: str, given: Mapping[str, object], count: int) -> pa.Table:
+    fields = schema(name)
+    columns = [
+        pa.nulls(count, field.type) if given.get(field.name) is None else pa.array(given[field.name], field.type)
+        for field in fields
+    ]
+    return pa.Table.from_arrays(columns, schema=fields)

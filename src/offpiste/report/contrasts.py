@@ -1,0 +1,190 @@
+"""What a report says beyond the paper's findings: each method beside ε-greedy, and all of them across games."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from offpiste.analysis import stats
+from offpiste.analysis.claims import BASELINE, HARD, MONTEZUMA, compare_methods
+from offpiste.analysis.stats import LEVEL, Array, Comparison, Interval
+from offpiste.report.evidence import Evidence
+from offpiste.report.look import ordered_games, title
+from offpiste.seeding import stream
+from offpiste.worlds.games import GAMES, SUITES
+
+SUITE_TITLES = {
+    "montezuma": title(MONTEZUMA),
+    "hard": "other hard games",
+    "training": "training games",
+    "all": "paper’s games together",
+}
+RESAMPLES = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """One method beside ε-greedy on a set of games."""
+
+    suite: str
+    """As people write it."""
+    method: str
+    games: tuple[str, ...]
+    """Those of the set on which both have scores."""
+    comparison: Comparison
+    call: Literal["better", "worse", "not shown"]
+    """Called so only where it still holds after correction for all that were made."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One method over a set of games on the human-normalised scale."""
+
+    method: str
+    runs: int
+    values: dict[str, tuple[float, Interval]]
+    """By name of the statistic."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How alike two rankings of the methods are."""
+
+    game: str
+    """The game, or empty for the mean over the other hard games."""
+    methods: int
+    value: float
+    interval: Interval
+
+
+STATISTICS = {
+    "IQM": stats.iqm,
+    "median of game means": stats.median_of_means,
+    "optimality gap": stats.optimality_gap,
+}
+
+
+def contrasts(evidence: Evidence) -> list[Contrast]:
+    """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for all together."""
+    sets = {SUITE_TITLES[suite]: games for suite, games in SUITES.items()} | {SUITE_TITLES["all"]: tuple(GAMES)}
+    sets |= {title(game): (game,) for game in ordered_games(evidence.scores) if game not in GAMES}
+    found: list[tuple[str, str, tuple[str, ...], Comparison]] = []
+    for suite, wanted in sets.items():
+        for method in evidence.methods:
+            games = tuple(
+                game for game in wanted if evidence.finals(game, method).size and evidence.finals(game, BASELINE).size
+            )
+            more_than_a_suite = suite != SUITE_TITLES["all"] or len({GAMES[game].suite for game in games}) > 1
+            if method != BASELINE and games and more_than_a_suite:
+                found.append((suite, method, games, compare_methods(evidence.scores, games, method)))
+    calls = _holm([p for *_, comparison in found for p in (comparison.p_better, comparison.p_worse)])
+    rows = []
+    for place, (suite, method, games, comparison) in enumerate(found):
+        call: Literal["better", "worse", "not shown"] = "not shown"
+        if calls[2 * place] != calls[2 * place + 1]:
+            call = "better" if calls[2 * place] else "worse"
+        rows.append(Contrast(suite, method, games, comparison, call))
+    return rows
+
+
+def common_games(evidence: Evidence) -> tuple[list[str], list[str]]:
+    """Return games and methods of which every pair has scores, as many of such pairs as can be.
+
+    Averages over unlike sets of games are not comparable, so a method that lacks a game of these is left out of them.
+    """
+    having = {
+        method: frozenset(game for game in GAMES if evidence.finals(game, method).size) for method in evidence.methods
+    }
+    best: tuple[list[str], list[str]] = ([], [])
+    for games in sorted({games & others for games in having.values() for others in having.values()}, key=len)[::-1]:
+        methods = [method for method, own in having.items() if games <= own]
+        if len(games) * len(methods) > len(best[0]) * len(best[1]):
+            best = (ordered_games(games), methods)
+    return best
+
+
+def aggregates(evidence: Evidence) -> list[Aggregate]:
+    """Return the aggregate scores of the methods over the games that they share, with bootstrap intervals."""
+    games, methods = common_games(evidence)
+    found = []
+    for method in methods if games else []:
+        groups = [evidence.normalised(game, method) for game in games]
+        values = {}
+        for name, statistic in STATISTICS.items():
+            generator = stream(0, f"report {method} {name}")
+            values[name] = (float(statistic(groups)), stats.bootstrap(groups, statistic, generator, RESAMPLES))
+        found.append(Aggregate(method, sum(group.size for group in groups), values))
+    return found
+
+
+def gains(evidence: Evidence, suite: str) -> dict[str, tuple[float, Interval]]:
+    """Return each method's mean gain over ε-greedy on a suite, human-normalised, over the games that all share."""
+    shared, methods = common_games(evidence)
+    games = [game for game in SUITES[suite] if game in shared]
+    if not games or BASELINE not in methods:
+        return {}
+    found = {}
+    for method in methods:
+        if method == BASELINE:
+            continue
+        groups = [evidence.normalised(game, name) for name in (method, BASELINE) for game in games]
+
+        def gain(groups: stats.Groups) -> Array:
+            half = len(groups) // 2
+            return stats.mean_gain(groups[:half], groups[half:])
+
+        generator = stream(0, f"report gain {suite} {method}")
+        found[method] = (float(gain(groups)), stats.bootstrap(groups, gain, generator, RESAMPLES))
+    return found
+
+
+def correlations(evidence: Evidence) -> list[Correlation]:
+    """Return how like Montezuma's ranking of the methods is to that on each other game, and on the hard ones."""
+    found = []
+    for game in (*(game for game in GAMES if game != MONTEZUMA), ""):
+        games = HARD if not game else (game,)
+        methods = [
+            method
+            for method in evidence.methods
+            if all(evidence.finals(each, method).size for each in (MONTEZUMA, *games))
+        ]
+        if len(methods) < 3:
+            continue
+        groups = [evidence.finals(each, method) for each in (MONTEZUMA, *games) for method in methods]
+        statistic = partial(_correlation, methods=len(methods))
+        interval = stats.bootstrap(groups, statistic, stream(0, f"report rank correlation {game}"), resamples=400)
+        value = float(statistic([group[None] for group in groups])[0])
+        found.append(Correlation(game, len(methods), value, interval))
+    return found
+
+
+def _correlation(groups: stats.Groups, methods: int) -> Array:
+    """Return the rank correlation of the first game with the others, for each resample."""
+    values = []
+    for number in range(len(groups[0])):
+        runs = [group[number] for group in groups]
+        ranks = [stats.mean_ranks(runs[start : start + methods]) for start in range(0, len(runs), methods)]
+        own, *others = [_centred(each) for each in ranks]
+        values.append(float(np.mean([own @ other for other in others])))
+    return np.array(values)
+
+
+def _centred(ranks: Array) -> Array:
+    """Return the ranks of mean ranks, with mean 0 and length 1; all 0 where they are equal."""
+    places = stats.doubled_ranks(ranks).astype(np.float64)
+    centred = places - places.mean()
+    length = float(np.sqrt(centred @ centred))
+    return np.asarray(centred / length if length else centred)
+
+
+def _holm(values: Iterable[float]) -> list[bool]:
+    """Return which hypotheses are rejected so that any wrong rejection has a chance of 5% at most (Holm, 1979)."""
+    p = np.array(list(values))
+    rejected = [False] * p.size
+    for done, place in enumerate(np.argsort(p, kind="stable")):
+        if p[place] > LEVEL / (p.size - done):
+            break
+        rejected[int(place)] = True
+    return rejected

@@ -1,0 +1,221 @@
+"""The parts that figures are made of: axes, curves, intervals; and a figure as PDF, PNG and SVG for a page."""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from offpiste.analysis import stats
+from offpiste.analysis.reference import Published
+from offpiste.analysis.stats import Array, Interval
+from offpiste.analysis.summary import Curves
+from offpiste.report.look import GRID, INK, MUTED, PAGE_COLOURS, Look, frames_text, series_look
+from offpiste.seeding import stream
+
+WIDTH = 10.0
+"""Inches, in files."""
+STYLE: dict[Any, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.facecolor": "none",
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "savefig.facecolor": "white",
+}
+_POINTS_WITH_MARKS = 12
+_BAND_RESAMPLES = 500
+_ENLARGED = 1.15
+"""On the page, where the text of a figure is then as large as a caption."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, with what stands beside it."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+
+@contextmanager
+def style(name: str = "") -> Iterator[None]:
+    """Draw in our style; the name goes into the names of parts, so that figures can stand on one page."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name or "offpiste"}):
+        yield
+
+
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+    """Return an empty figure of a size in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)  # type: ignore[union-attr, call-arg]
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(drawing: Drawing, folder: Path) -> str:
+    """Write a figure as PDF and PNG, and return it as SVG to stand in a page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with style(drawing.name):
+        drawing.figure.savefig(folder / f"{drawing.name}.png", dpi=150)
+        drawing.figure.set_layout_engine(None)  # it is laid out; doing so again would take half of the time
+        drawing.figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
+        out = io.StringIO()
+        drawing.figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None})
+    return _for_page(out.getvalue(), drawing)
+
+
+def tidy(axes: Axes, title: str = "", ylabel: str = "", *, frames: bool = False) -> None:
+    """Give axes their title and ticks."""
+    axes.set_title(title)
+    axes.set_ylabel(ylabel)
+    axes.tick_params(length=0, pad=4)
+    if frames:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: frames_text(value) if value >= 0 else ""))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
+
+
+def say(axes: Axes, text: str) -> None:
+    """Write on axes that have nothing else to show."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+
+
+def draw_curves(axes: Axes, curves: Curves, look: Look, *, seeds: bool) -> None:
+    """Draw the mean of the seeds with its bootstrap band, and each seed as a thin line if asked to."""
+    known = np.isfinite(curves.returns).any(axis=0)
+    if not known.any():
+        return
+    frames, returns = curves.frames[known], curves.returns[:, known]
+    some = np.isfinite(returns).any(axis=1)  # a seed without a single number only blurs the band
+    returns = np.where(np.isfinite(returns[some]), returns[some], np.nan)
+    mean, band = stats.curve_band(
+        returns, stream(0, f"report band {curves.runs[0].game} {look.label}"), _BAND_RESAMPLES
+    )
+    if seeds:
+        draw_seeds(axes, frames, returns, look, width=0.6, alpha=0.4)
+    if len(returns) > 1:
+        axes.fill_between(frames, band[0], band[1], color=look.colour, alpha=0.13, linewidth=0)
+    every = max(1, len(frames) // 8)
+    axes.plot(
+        frames,
+        mean,
+        color=look.colour,
+        linestyle=look.dashes,
+        marker=look.marker,
+        markevery=1 if len(frames) <= _POINTS_WITH_MARKS else (every // 2, every),
+        markeredgewidth=0,
+    )
+
+
+def draw_seeds(axes: Axes, frames: Array, returns: Array, look: Look, *, width: float, alpha: float) -> None:
+    """Draw each seed as a line, or as points where it is hardly one."""
+    for seed in returns:
+        short = np.isfinite(seed).sum() <= 2
+        axes.plot(frames, seed, color=look.colour, linewidth=width, alpha=alpha, marker="." if short else "")
+
+
+def draw_published(axes: Axes, published: Published, last_frame: float = np.inf) -> None:
+    """Draw the mean of published runs, and the range from their least to their greatest."""
+    frames, returns = published_returns(published)
+    kept = np.isfinite(returns).any(axis=0) & (frames <= last_frame)
+    if not kept.any():
+        return
+    look = series_look(published.series)
+    frames, returns = frames[kept], returns[:, kept]
+    low, high = np.nanmin(returns, axis=0), np.nanmax(returns, axis=0)
+    axes.fill_between(frames, low, high, color=look.colour, alpha=0.16, linewidth=0, zorder=1)
+    axes.plot(frames, np.nanmean(returns, axis=0), color=look.colour, linestyle=look.dashes, linewidth=1.2, zorder=1.5)
+
+
+def published_returns(published: Published) -> tuple[Array, Array]:
+    """Return frames [iterations] and returns [runs, iterations], NaN where there is none."""
+    returns = np.array(
+        [[np.nan if value is None else value for value in run] for run in published.returns], dtype=np.float64
+    )
+    return published.iteration_frames * np.arange(1.0, returns.shape[1] + 1), returns
+
+
+def draw_interval(axes: Axes, place: float, value: float, interval: Interval | None, look: Look, **marks: Any) -> None:
+    """Draw a value with its interval as a horizontal bar."""
+    if interval is not None:
+        axes.plot([interval.low, interval.high], [place, place], color=look.colour, linewidth=2.2, alpha=0.45)
+    axes.plot([value], [place], color=look.colour, marker=look.marker, markersize=6, linestyle="", **marks)
+
+
+def add_legend(figure: Figure, looks: Iterable[Look], columns: int = 8) -> None:
+    """Put the series' names above a figure."""
+    lines = [
+        Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=look.label) for look in looks
+    ]
+    if lines:
+        figure.legend(handles=lines, loc="outside upper left", ncols=min(columns, len(lines)), borderaxespad=0.2)
+
+
+def grid_of_axes(figure: Figure, rows: int, columns: int, count: int, **options: Any) -> Sequence[Axes]:
+    """Return that many axes of a grid; the rest of it stays empty."""
+    grid = figure.subplots(rows, columns, squeeze=False, **options).flatten()
+    for unused in grid[count:]:
+        unused.set_axis_off()
+    return list(grid[:count])
+
+
+def _for_page(svg: str, drawing: Drawing) -> str:
+    """Return an SVG without what only a file needs, in the page's colours, with short numbers."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->\s*", "", svg)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(r' d="[^"]{200,}"', lambda match: _shortened(match[0]), svg)  # markers are short, and too fine for it
+    for colour, name in PAGE_COLOURS.items():
+        svg = svg.replace(colour, name)
+    width = _ENLARGED * drawing.figure.get_figwidth()
+    head = (
+        f'<svg class="drawing" style="--natural: {width:g}in" role="img" '
+        f'aria-label="{escape(f"{drawing.title}. {drawing.caption}", quote=True)}"'
+    )
+    return re.sub(r"<svg( [^>]*?)?(?= viewBox)", head, svg, count=1, flags=re.DOTALL)
+
+
+def _shortened(path: str) -> str:
+    """Return a path with a tenth of a point as its last digit, and without spaces that it does not need."""
+    path = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), path)
+    return re.sub(r" ?\s([MLCQz]) ?", r"\1", path)

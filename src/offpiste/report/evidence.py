@@ -1,0 +1,133 @@
+"""All that a report is made from: the runs of a store, what they are compared by, and what that shows.
+
+Runs with a variant are tuning: they tell how constants were chosen and count for nothing else. The twelve games of the
+paper are one comparison under one protocol; any other game stands alone, for nothing puts its scores on their scale.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offpiste.analysis import claims, stats
+from offpiste.analysis.load import Results, Run, ensure_comparable
+from offpiste.analysis.reference import Published
+from offpiste.analysis.summary import Curves, Summary, curves, score_table, summarise
+from offpiste.config import RunConfig, to_dict
+from offpiste.errors import RunMismatch
+from offpiste.report.look import ordered_games, ordered_methods
+from offpiste.worlds.games import GAMES
+
+PAPER_FRAMES = 200_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A store, ready to be told about."""
+
+    store: str
+    results: Results
+    runs: tuple[Run, ...]
+    """Those that test a method with its own constants."""
+    tuning: tuple[Run, ...]
+    horizons: dict[str, int]
+    """By game, the frame at which runs are compared."""
+    summaries: dict[str, Summary]
+    """By name of the run, each up to its game's frame; of tuning runs up to the end of the longest."""
+    scores: claims.Scores
+    curves: dict[tuple[str, str], Curves]
+    """By game and method, of the runs that test."""
+    verdicts: tuple[claims.Verdict, ...]
+    mixed: tuple[str, ...]
+    """What differs between runs that were nevertheless taken together."""
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods with runs, in their order."""
+        return ordered_methods(run.method for run in self.runs)
+
+    @property
+    def games(self) -> list[str]:
+        """The games with runs or published curves, in their order."""
+        published = (found.game for found in self.results.published)
+        return ordered_games([*(run.game for run in self.runs), *published])
+
+    def published(self, game: str) -> list[Published]:
+        """Return the published curves of a game; series that are not of our agent are left to the tables."""
+        return [found for found in self.results.published if found.game == game and found.method is not None]
+
+    def finals(self, game: str, method: str) -> stats.Array:
+        """Return the scores of a method's runs on a game, in points."""
+        return np.array(list(self.scores.get(game, {}).get(method, {}).values()), dtype=np.float64)
+
+    def normalised(self, game: str, method: str) -> stats.Array:
+        """Return them on the scale from random play, 0, to a human, 1."""
+        about = GAMES[game]
+        return stats.normalise(self.finals(game, method), about.random_score, about.human_score)
+
+    def departures(self) -> dict[str, tuple[Any, Any]]:
+        """Return where the runs on the paper's games depart from its protocol: setting -> here, in the paper."""
+        runs = [run for run in self.runs if run.game in GAMES]
+        found: dict[str, tuple[Any, Any]] = {}
+        for table, settings in _PROTOCOL.items():
+            for key, value in settings.items():
+                here = {repr(run.settings.get(f"{table}.{key}")) for run in runs}
+                if here - {repr(value)}:
+                    found[f"{table}.{key}"] = (" or ".join(sorted(here)), value)
+        ends = {self.horizons[run.game] for run in runs}
+        if ends - {PAPER_FRAMES}:
+            found["frames"] = (" or ".join(f"{end:,}" for end in sorted(ends)), f"{PAPER_FRAMES:,}")
+        return found
+
+
+_PROTOCOL = {table: to_dict(RunConfig())[table] for table in ("world", "agent", "schedule")}
+
+
+def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
+    """Take the runs of a store together, up to a frame or the end of the longest complete ones of each comparison."""
+    runs = tuple(run for run in results.runs if not run.variant)
+    tuning = tuple(run for run in results.runs if run.variant)
+    comparisons = _comparisons(runs)
+    mixed: list[str] = []
+    for group in (*comparisons, tuning):
+        try:
+            ensure_comparable(group)
+        except RunMismatch as error:
+            if not allow_mixed:
+                raise
+            mixed.append(str(error).partition(". Put them")[0])
+    ends = [frames or _end(group) for group in comparisons]
+    horizons = {run.game: end for group, end in zip(comparisons, ends, strict=True) for run in group}
+    wanted = {run.name: horizons[run.game] for run in runs} | {run.name: frames or _end(tuning) for run in tuning}
+    summaries: dict[str, Summary] = {}
+    for end in sorted(set(wanted.values())):
+        summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
+    scores = score_table(summaries[run.name] for run in runs)
+    tested = {run.arm for run in runs}
+    return Evidence(
+        store=store,
+        results=results,
+        runs=runs,
+        tuning=tuning,
+        horizons=horizons,
+        summaries=summaries,
+        scores=scores,
+        curves={key: found for key, found in curves(results).items() if key[1] in tested},
+        verdicts=tuple(claims.judge(scores)),
+        mixed=tuple(mixed),
+    )
+
+
+def _comparisons(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs that are compared with one another: those on the paper's games, and those on each other game."""
+    groups: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups["" if run.game in GAMES else run.game].append(run)
+    return list(groups.values())
+
+
+def _end(runs: Sequence[Run]) -> int:
+    ends = [run.target_frames for run in runs if run.complete]
+    return max(ends or [run.frames for run in runs], default=0)

@@ -1,0 +1,184 @@
+"""Was every method given the same chance? What was tuned, on which game, with how many runs and which seeds."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offpiste.analysis.load import Run
+from offpiste.config import to_dict
+from offpiste.methods import METHODS
+from offpiste.report.evidence import Evidence
+from offpiste.report.look import frames_text, label, ordered_methods, title
+from offpiste.report.tables import Table, table_of
+
+PAPER_SETTINGS = {"epsilon_greedy": 0, "noisy_nets": 0, "cts": 8, "pixelcnn": 25, "icm": 54, "rnd": 45}
+"""Settings that the paper's authors tried for each method, with five seeds each, all on Montezuma's Revenge."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How one method came by its constants."""
+
+    method: str
+    settings: int
+    """Tried in this store."""
+    runs: int
+    frames: int
+    games: tuple[str, ...]
+    tuning_seeds: tuple[int, ...]
+    test_seeds: tuple[int, ...]
+    shared_seeds: tuple[int, ...]
+    """Seeds that both tune and test, on the same game."""
+    elsewhere: int | None
+    """Settings that the paper's authors tried; None where the constants that are tested are not the paper's."""
+    protocols: frozenset[str]
+    """Of the tuning runs."""
+
+    @property
+    def budget(self) -> int | None:
+        """The most settings that were tried for it, here or by the paper's authors, as far as is known."""
+        return None if self.elsewhere is None and not self.settings else max(self.settings, self.elsewhere or 0)
+
+
+def tunings(evidence: Evidence) -> list[Tuning]:
+    """Return the tuning of each method."""
+    return [_tuning(evidence, method) for method in ordered_methods(run.method for run in evidence.results.runs)]
+
+
+def statements(evidence: Evidence, found: list[Tuning]) -> list[str]:
+    """Return in sentences what a reader has to know about fairness."""
+    if not found:
+        return ["There is no run of a method yet."]
+    here = [each for each in found if each.settings]
+    games = sorted({game for each in here for game in each.games})
+    told = f"{', '.join(label(each.method) for each in here)}, on {', '.join(map(title, games))}"
+    said = [f"Tuned in this store: {told}." if here else "No run in this store tunes anything."]
+    from_paper = [f"{label(each.method)} {each.elsewhere}" for each in found if each.elsewhere is not None]
+    if from_paper:
+        said.append(
+            f"Settings tried for the constants that the paper gives: {', '.join(from_paper)}; its authors tuned on "
+            "Montezuma’s Revenge, with five seeds a setting."
+        )
+    unknown = [label(each.method) for each in found if each.budget is None]
+    if unknown:
+        said.append(f"Not known is how the constants of {', '.join(unknown)} were chosen.")
+    said += _alike(found)
+    shared = [f"{label(each.method)} ({seeds_text(each.shared_seeds)})" for each in found if each.shared_seeds]
+    if shared:
+        said.append(
+            f"Tuning and test seeds are not disjoint: {', '.join(shared)}. What was chosen for these seeds looks "
+            "better on them than it is."
+        )
+    elif here:
+        said.append("Tuning and test seeds are disjoint.")
+    tested = {run.protocol for run in evidence.runs}
+    if tested and any(each.protocols - tested for each in here):
+        said.append("Some tuning was done under another protocol than the tests.")
+    return said
+
+
+def tuning_table(found: list[Tuning]) -> Table:
+    """Return the tuning of each method as a table."""
+    least = min((each.budget for each in found if each.budget is not None), default=0)
+
+    def mark(each: Tuning) -> str:
+        if each.budget is None:
+            return "not known"
+        return f"tuned more: {each.budget} settings beside {least}" if each.budget > least else "–"
+
+    columns: dict[str, Callable[[Tuning], Any]] = {
+        "method": lambda each: label(each.method),
+        "settings tried here": lambda each: each.settings,
+        "runs": lambda each: each.runs,
+        "frames": lambda each: frames_text(each.frames) if each.frames else 0,
+        "on": lambda each: ", ".join(map(title, each.games)) or "–",
+        "tuning seeds": lambda each: seeds_text(each.tuning_seeds),
+        "test seeds": lambda each: seeds_text(each.test_seeds),
+        "disjoint": lambda each: ("no" if each.shared_seeds else "yes") if each.tuning_seeds else "–",
+        "settings tried in the paper": lambda each: each.elsewhere,
+        "mark": mark,
+    }
+    return table_of("tuning", found, columns)
+
+
+def variants_table(evidence: Evidence) -> Table:
+    """Return the settings that were tried, the best of each method first."""
+    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for run in evidence.tuning:
+        scores = groups[run.method, run.game, run.variant]
+        found = evidence.summaries[run.name]
+        scores += [found.final] if found.reached and math.isfinite(found.final) else []
+    rows = [(*key, len(scores), *_middle(scores)) for key, scores in groups.items()]
+    rows.sort(key=lambda row: (row[0], row[1], math.inf if row[4] is None else -row[4], row[2]))
+    columns: dict[str, Callable[[tuple[Any, ...]], Any]] = {
+        "method": lambda row: label(row[0]),
+        "game": lambda row: title(row[1]),
+        "variant": lambda row: row[2],
+        "seeds": lambda row: row[3],
+        "mean final score": lambda row: row[4],
+        "median final score": lambda row: row[5],
+    }
+    return table_of("variants", rows, columns)
+
+
+def seeds_text(seeds: tuple[int, ...]) -> str:
+    """Return seeds in short: 0–4, 7."""
+    ranges: list[tuple[int, int]] = []
+    for seed in seeds:
+        if ranges and seed == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], seed)
+        else:
+            ranges.append((seed, seed))
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ranges) or "–"
+
+
+def _tuning(evidence: Evidence, method: str) -> Tuning:
+    tuning = [run for run in evidence.tuning if run.method == method]
+    tests = [run for run in evidence.runs if run.method == method]
+    used = {(run.game, run.seed) for run in tuning}
+    return Tuning(
+        method=method,
+        settings=len({run.variant for run in tuning}),
+        runs=len(tuning),
+        frames=sum(run.frames for run in tuning),
+        games=tuple(sorted({run.game for run in tuning})),
+        tuning_seeds=tuple(sorted({run.seed for run in tuning})),
+        test_seeds=tuple(sorted({run.seed for run in tests})),
+        shared_seeds=tuple(sorted({run.seed for run in tests if (run.game, run.seed) in used})),
+        elsewhere=PAPER_SETTINGS.get(method) if tests and all(map(_has_the_papers_constants, tests)) else None,
+        protocols=frozenset(run.protocol for run in tuning),
+    )
+
+
+def _alike(found: list[Tuning]) -> list[str]:
+    known = {label(each.method): each.budget for each in found if each.budget is not None}
+    if len(known) < 2:
+        return []
+    least, most = min(known.values()), max(known.values())
+    if least == most:
+        return [f"All methods were tuned alike: {most} settings each."]
+    ahead = ", ".join(name for name, budget in known.items() if budget == most)
+    behind = ", ".join(name for name, budget in known.items() if budget == least)
+    return [
+        f"The methods were not tuned alike: {ahead} had {most} settings to choose from, {behind} {least}. What a "
+        "method gains by that is part of its score."
+    ]
+
+
+def _middle(scores: list[float]) -> tuple[float | None, float | None]:
+    return (float(np.mean(scores)), float(np.median(scores))) if scores else (None, None)
+
+
+def _has_the_papers_constants(run: Run) -> bool:
+    """Whether a run's bonus is the paper's for its method, constant by constant."""
+    if run.method not in PAPER_SETTINGS:
+        return False
+    bonus = to_dict(METHODS[run.method].bonus)
+    options = bonus.pop("options")
+    wanted = {f"bonus.{key}": value for key, value in bonus.items()}
+    wanted |= {f"bonus.options.{key}": value for key, value in options.items()}
+    return all(run.settings.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,186 @@
+"""The figures of a report that show curves: those of the paper, by name, and one per game."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from offpiste.analysis.claims import HARD, MONTEZUMA
+from offpiste.analysis.reference import Published
+from offpiste.report.drawing import (
+    Drawing,
+    add_legend,
+    draw_curves,
+    draw_published,
+    draw_seeds,
+    grid_of_axes,
+    new_figure,
+    published_returns,
+    say,
+    style,
+    tidy,
+)
+from offpiste.report.evidence import Evidence
+from offpiste.report.look import MUTED, Look, frames_text, label, looks, series_look, title
+from offpiste.worlds.games import GAMES, SUITES
+
+FOUR_GAMES = (MONTEZUMA, "gravitar", "private_eye", "venture")
+"""Of the paper's four-game panel our sources only say that there is one; these are Montezuma and three hard games."""
+PAPER_FIGURES = {
+    "montezuma_comparison": ("The methods on Montezuma’s Revenge", (MONTEZUMA,), 1),
+    "four_games": ("Montezuma’s Revenge beside three other hard games", FOUR_GAMES, 2),
+    "hard_games": ("The other hard games", HARD, 3),
+    "training_set": ("The training games, where exploration is not the difficulty", SUITES["training"], 3),
+}
+"""Title, games and columns of the paper's panels, by name; `montezuma_seeds` is the fifth figure."""
+_ROW = 2.35
+"""Inches of one row of panels."""
+_BAND = "Lines with markers are means over seeds; bands are 95% bootstrap intervals of the mean and only describe."
+_GREY = "Grey: mean and range of the published runs, each series by itself."
+
+
+def paper_figures(evidence: Evidence) -> list[Drawing]:
+    """Return the figures of the paper of which there is anything to draw."""
+    drawable = {name for name, (_, games, _) in PAPER_FIGURES.items() if any(has_curves(evidence, g) for g in games)}
+    return [*(panels(evidence, name) for name in PAPER_FIGURES if name in drawable), *montezuma_seeds(evidence)]
+
+
+def has_curves(evidence: Evidence, game: str) -> bool:
+    """Whether there is a curve of a game to draw."""
+    return bool(our_frames(evidence, game)) or bool(evidence.published(game))
+
+
+def our_frames(evidence: Evidence, game: str) -> float:
+    """Return how far the curves of our runs on a game reach; 0 where there is none."""
+    ends = [0.0]
+    for (name, _), found in evidence.curves.items():
+        known = np.isfinite(found.returns).any(axis=0) if name == game and found.returns.size else np.zeros(0, bool)
+        ends += [float(found.frames[known].max())] if known.any() else []
+    return max(ends)
+
+
+def overlaid(evidence: Evidence, game: str) -> list[Published]:
+    """Return the published curves that share axes with ours: where we have come beyond their first iterations."""
+    ours = our_frames(evidence, game)
+    return [found for found in evidence.published(game) if not ours or ours >= 2 * found.iteration_frames]
+
+
+def panels(evidence: Evidence, name: str) -> Drawing:
+    """Return the curves of the games of one of the paper's figures, side by side."""
+    heading, games, columns = PAPER_FIGURES[name]
+    with style(name):
+        rows = math.ceil(len(games) / columns)
+        figure = new_figure(3.6 if len(games) == 1 else _ROW * rows + 0.4)
+        for axes, game in zip(grid_of_axes(figure, rows, columns, len(games)), games, strict=True):
+            _draw_game(evidence, axes, game, seeds=False)
+        add_legend(figure, _legend(evidence, games))
+    said = ["Training return over frames.", _BAND]
+    said += [_GREY] * any(overlaid(evidence, game) for game in games)
+    said += ["Which four games the paper shows we do not know; these are our choice."] * (name == "four_games")
+    return Drawing(name, heading, " ".join(said), figure)
+
+
+def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
+    """Return every seed's own curve on Montezuma's Revenge, method by method, if there is any."""
+    ours = {
+        method: evidence.curves[MONTEZUMA, method]
+        for method in evidence.methods
+        if (MONTEZUMA, method) in evidence.curves and np.isfinite(evidence.curves[MONTEZUMA, method].returns).any()
+    }
+    joined = [found for found in evidence.published(MONTEZUMA) if found.runs_joined]
+    count = len(ours) + len(joined)
+    if not count:
+        return []
+    drawn = looks(evidence.methods)
+    with style("montezuma_seeds"):
+        columns = 3 if count in (3, 5, 6, 9) else min(4, count)
+        figure = new_figure(_ROW * math.ceil(count / columns))
+        grid = grid_of_axes(figure, math.ceil(count / columns), columns, count, sharey=True)
+        for axes, (method, found) in zip(grid, ours.items(), strict=False):
+            draw_seeds(axes, found.frames, found.returns, drawn[method], width=1.0, alpha=0.9)
+            tidy(axes, f"{label(method)}, {len(found.runs)} seed{'s' * (len(found.runs) != 1)}", frames=True)
+        for axes, published in zip(grid[len(ours) :], joined, strict=True):
+            draw_seeds(axes, *published_returns(published), series_look(published.series), width=1.0, alpha=0.9)
+            tidy(axes, series_look(published.series).label, frames=True)
+        for axes in grid[::columns]:
+            axes.set_ylabel("return")
+    caption = "Training return over frames, a line per seed: where seeds differ, their mean is a run that never was."
+    unjoined = [found.series for found in evidence.published(MONTEZUMA) if not found.runs_joined]
+    if unjoined:
+        caption += f" The files of {', '.join(unjoined)} do not say which values belong to one run."
+    return [Drawing("montezuma_seeds", "Montezuma’s Revenge, seed by seed", caption, figure)]
+
+
+def game_figure(evidence: Evidence, game: str) -> Drawing:
+    """Return a game's curves with every seed, final scores as points, and published curves beside if not among them."""
+    name = f"game_{game}"
+    published = evidence.published(game)
+    apart = [] if overlaid(evidence, game) else published
+    scored = [method for method in evidence.methods if evidence.finals(game, method).size]
+    with style(name):
+        figure = new_figure(3.3)
+        ratios = [3.0] + [1.1 + 0.12 * len(scored)] * bool(scored) + [2.0] * bool(apart)
+        curves, *others = grid_of_axes(figure, 1, len(ratios), len(ratios), width_ratios=ratios)
+        _draw_game(evidence, curves, game, seeds=True)
+        curves.set_title("training return")
+        if scored:
+            _draw_scores(evidence, others[0], game, scored)
+        for found in apart:
+            draw_published(others[-1], found)
+            tidy(others[-1], "published, over their own frames", frames=True)
+        add_legend(figure, _legend(evidence, (game,), apart))
+    ours = our_frames(evidence, game)
+    said = [f"{_BAND} Thin lines are seeds." if ours else "No run of ours has a curve here."]
+    if scored:
+        at = frames_text(evidence.horizons[game])
+        said.append(f"Points are the final scores at {at} frames, one per seed, with their median.")
+    said += [_GREY] * bool(published)
+    if apart:
+        said.append(f"Ours end at {frames_text(ours)} frames, where the published curves have hardly begun.")
+    return Drawing(name, title(game), " ".join(said), figure)
+
+
+def _draw_game(evidence: Evidence, axes: Axes, game: str, *, seeds: bool) -> None:
+    ours = our_frames(evidence, game)
+    drawn = looks(evidence.methods)
+    for published in overlaid(evidence, game):
+        draw_published(axes, published, ours or np.inf)
+    for method in evidence.methods:
+        if (game, method) in evidence.curves:
+            draw_curves(axes, evidence.curves[game, method], drawn[method], seeds=seeds)
+    tidy(axes, title(game), "return", frames=True)
+    if not ours and not evidence.published(game):
+        say(axes, "no curve yet")
+
+
+def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[str]) -> None:
+    """Draw final scores: a point per seed, a bar at the median."""
+    drawn = looks(evidence.methods)
+    for place, method in enumerate(methods):
+        scores, look = np.sort(evidence.finals(game, method)), drawn[method]
+        aside = (np.arange(scores.size) % 3 - 1) * 0.13 if scores.size > 1 else np.zeros(1)
+        points = {"color": look.colour, "marker": look.marker, "linestyle": "", "alpha": 0.75, "markeredgewidth": 0}
+        axes.plot(place + aside, scores, **points)  # type: ignore[arg-type]
+        axes.plot([place - 0.32, place + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
+    tidy(axes, "final score")
+    low, high = axes.get_ylim()
+    yardsticks = ((GAMES[game].random_score, "random"), (GAMES[game].human_score, "human")) if game in GAMES else ()
+    for score, what in yardsticks:
+        if low <= score <= high:
+            axes.axhline(score, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+            axes.text(len(methods) - 0.45, score, what, fontsize=7, color=MUTED, ha="right", va="bottom")
+    names = [label(method) for method in methods]
+    axes.set_xticks(range(len(methods)), names, rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_xlim(-0.6, len(methods) - 0.4)
+    axes.grid(visible=False, axis="x")
+
+
+def _legend(evidence: Evidence, games: Iterable[str], published: Iterable[Published] = ()) -> list[Look]:
+    games = list(games)
+    drawn = looks(evidence.methods)
+    methods = [method for method in evidence.methods if any((game, method) in evidence.curves for game in games)]
+    series = {found.series for game in games for found in overlaid(evidence, game)} | {
+        each.series for each in published
+    }
+    return [drawn[method] for method in methods] + [series_look(name) for name in sorted(series, reverse=True)]

@@ -1,0 +1,123 @@
+"""How things look and what they are called, the same in every figure and on the page.
+
+Colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart; lines differ in dashes and markers
+too, for print in grey. Ink and greys are names for the page's own, which turn with light and dark.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from offpiste.analysis.claims import METHODS
+from offpiste.worlds.games import GAMES
+
+INK = "#1b1d21"
+MUTED = "#5c626c"
+GRID = "#dfe2e7"
+PUBLISHED_GREYS = ("#7d838d", "#a8875f")
+"""Two greys, one of them warm, that keep two published series apart."""
+PAGE_COLOURS = {
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    GRID: "var(--grid)",
+    PUBLISHED_GREYS[0]: "var(--published-1)",
+    PUBLISHED_GREYS[1]: "var(--published-2)",
+}
+"""What a colour of a figure is on the page, where the reader's setting decides."""
+
+ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn."""
+
+    label: str
+    colour: str
+    dashes: Any
+    """As matplotlib writes line styles."""
+    marker: str
+
+
+SOLID, DASHED, DOTTED, DASH_DOTTED, LONG = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
+_OWN = {
+    "epsilon_greedy": Look("ε-greedy", INK, SOLID, "o"),
+    "noisy_nets": Look("NoisyNets", ORANGE, DASHED, "s"),
+    "cts": Look("CTS", BLUE, SOLID, "^"),
+    "pixelcnn": Look("PixelCNN", SKY, DASH_DOTTED, "v"),
+    "icm": Look("ICM", GREEN, DASHED, "D"),
+    "rnd": Look("RND", VERMILION, SOLID, "P"),
+    "rnd_released": Look("RND (released)", PURPLE, DOTTED, "X"),
+}
+# Others differ from these in their marker, and from each other in colour and dashes together.
+_OTHERS = [
+    (colour, dashes, marker)
+    for (dashes, marker), colour in itertools.product(
+        ((LONG, "*"), (DOTTED, "h"), (DASH_DOTTED, "p"), (SOLID, "<"), (DASHED, ">")),
+        (PURPLE, GREEN, VERMILION, BLUE, ORANGE, SKY, YELLOW),
+    )
+]
+_SERIES = {"dopamine tf": "Dopamine TF, published", "dopamine jax": "Dopamine JAX, published"}
+_TITLES = {"montezuma_revenge": "Montezuma’s Revenge"}
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """Return how methods are drawn: the paper's always alike, any other by its name, unless another took that place."""
+    found = {}
+    free = dict.fromkeys(range(len(_OTHERS)))
+    for name in ordered_methods(methods):
+        if name in _OWN:
+            found[name] = _OWN[name]
+            continue
+        wanted = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(_OTHERS)
+        place = min(free, key=lambda place: (place - wanted) % len(_OTHERS)) if free else wanted
+        free.pop(place, None)
+        found[name] = Look(name, *_OTHERS[place])
+    return found
+
+
+def label(method: str) -> str:
+    """Return what a method is called on the page."""
+    return _OWN[method].label if method in _OWN else method
+
+
+def series_look(series: str) -> Look:
+    """Return how a published series is drawn: in grey, without markers, each in its own."""
+    number = {"dopamine tf": 0, "dopamine jax": 1}.get(series, 1)
+    dashes = (SOLID, DASHED)[number] if series in _SERIES else DOTTED
+    return Look(_SERIES.get(series, f"{series}, published"), PUBLISHED_GREYS[number], dashes, "")
+
+
+def title(game: str) -> str:
+    """Return the name of a game as people write it."""
+    return _TITLES.get(game, game.replace("_", " ").title())
+
+
+def ordered_methods(methods: Iterable[str]) -> list[str]:
+    """Return methods in the order of the paper, then others by name."""
+    places = {name: place for place, name in enumerate((*METHODS, "rnd_released"))}
+    return sorted(set(methods), key=lambda name: (places.get(name, len(places)), name))
+
+
+def ordered_games(games: Iterable[str]) -> list[str]:
+    """Return games in the order of the paper, then others by name."""
+    places = {name: place for place, name in enumerate(GAMES)}
+    return sorted(set(games), key=lambda name: (places.get(name, len(places)), name))
+
+
+def frames_text(frames: float) -> str:
+    """Return a number of frames in short: 200M, 8k, 1.5M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if frames >= size:
+            return f"{frames / size:.4g}{unit}"
+    return f"{frames:.4g}"

@@ -1,0 +1,230 @@
+"""A store as one page: the verdict first, then what it rests on, then what is wrong with it."""
+
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from offpiste.analysis.claims import FINDINGS, MARGIN
+from offpiste.analysis.load import load
+from offpiste.analysis.stats import fewest_seeds
+from offpiste.errors import StoreError
+from offpiste.report import commands, contrasts, fairness, figures, overviews, settings, tables, weak
+from offpiste.report.drawing import Drawing, save
+from offpiste.report.evidence import PAPER_FRAMES, Evidence, gather
+from offpiste.report.look import frames_text, label, title
+from offpiste.store.storage import Folder
+from offpiste.worlds.games import GAMES
+
+NOTES_SHOWN = 8
+"""Weak points of one kind on the page; the file has all."""
+ROWS_SHOWN = 30
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written."""
+
+    page: Path
+    lead: list[str]
+    notes: list[weak.Note]
+
+
+def build(
+    store: str | Path | Folder,
+    out: str | Path,
+    *,
+    allow_mixed: bool = False,
+    frames: int | None = None,
+    heading: str = "Report",
+    banner: str = "",
+) -> Report:
+    """Write the report of a store into a folder: index.html, figures/, tables/ and commands.txt.
+
+    `frames` compares runs there and not at their end; `banner` stands above everything, for example that the data are
+    made up.
+    """
+    folder = store if isinstance(store, Folder) else Folder(store)
+    evidence = gather(load(folder), folder.location, allow_mixed=allow_mixed, frames=frames)
+    out = Path(out)
+    command = ["offpiste", "report", evidence.store, "--out", str(out)]
+    command += [*(["--frames", str(frames)] if frames else []), *(["--allow-mixed"] if allow_mixed else [])]
+    try:
+        for each in (out / "figures", out / "tables"):
+            each.mkdir(parents=True, exist_ok=True)
+        return _write(evidence, out, {"heading": heading, "banner": banner, "report_command": shlex.join(command)})
+    except OSError as error:
+        raise StoreError(f"cannot write the report to {out} ({error}); may you write there?") from error
+
+
+def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
+    compared = contrasts.contrasts(evidence)
+    aggregates = contrasts.aggregates(evidence)
+    correlations = contrasts.correlations(evidence)
+    tuned = fairness.tunings(evidence)
+    seams = weak.seams(evidence)  # reads the attempts, some of which may not be readable
+    notes = weak.notes(evidence)
+    lead = lead_sentences(evidence, compared)
+    made = {
+        "claims": tables.claims_table(evidence),
+        "parts": tables.parts_table(evidence),
+        "contrasts": tables.contrast_table(compared),
+        "aggregates": tables.aggregate_table(aggregates),
+        "correlations": tables.correlation_table(correlations),
+        "scores": tables.score_table(evidence),
+        "published": tables.published_table(evidence),
+        "imports": tables.imports_table(evidence),
+        "runs": tables.runs_table(evidence),
+        "needed": tables.seeds_needed_table(evidence),
+        "notes": weak.notes_table(notes),
+        "seeds": weak.seeds_table(evidence),
+        "unfinished": weak.unfinished_table(evidence),
+        "seams": weak.seams_table(seams),
+        "tuning": fairness.tuning_table(tuned),
+        "variants": fairness.variants_table(evidence),
+        "protocol": settings.protocol_table(evidence.results.runs),
+        "methods": settings.methods_table(evidence.runs),
+    }
+    of_games = {game: tables.game_table(evidence, game) for game in evidence.games}
+    for table in (*made.values(), *of_games.values()):
+        (out / "tables" / f"{table.name}.csv").write_text(tables.to_csv(table), encoding="utf-8")
+    every_command = [commands.train_command(run) for run in evidence.results.runs]
+    (out / "commands.txt").write_text("".join(f"{line}\n" for line in every_command), encoding="utf-8")
+
+    def picture(drawing: Drawing) -> dict[str, Any]:
+        return {"about": drawing, "svg": Markup(save(drawing, out / "figures"))}  # noqa: S704 (ours, and escaped)
+
+    paper = [picture(drawing) for drawing in figures.paper_figures(evidence)]
+    drawn = {each["about"].name for each in paper}
+    games = [
+        (game, table, picture(figures.game_figure(evidence, game)) if figures.has_curves(evidence, game) else None)
+        for game, table in of_games.items()
+    ]
+    page = _template().render(
+        about,
+        version=version("offpiste"),
+        made=f"{datetime.now(UTC):%d %B %Y}",
+        evidence=evidence,
+        lead=lead,
+        scope=scope(evidence),
+        tables=made,
+        margin=MARGIN,
+        across=[
+            picture(drawing) for drawing in overviews.overview_figures(evidence, compared, aggregates, correlations)
+        ],
+        paper=paper,
+        undrawn=[name for name in (*figures.PAPER_FIGURES, "montezuma_seeds") if name not in drawn],
+        games=games,
+        note_groups=_grouped(notes),
+        notes_shown=NOTES_SHOWN,
+        rows_shown=ROWS_SHOWN,
+        elsewhere=sum(bool(each.changes) for each in seams),
+        fairness=fairness.statements(evidence, tuned),
+        departures=evidence.departures(),
+        loops=commands.loops(evidence.runs),
+        import_command=commands.import_command(evidence.results.published, evidence.store),
+    )
+    # A line may break after a hyphen, which tears the name of the yardstick apart.
+    (out / "index.html").write_text(page.replace("ε-greedy", "ε\N{NON-BREAKING HYPHEN}greedy"), encoding="utf-8")
+    return Report(out / "index.html", lead, notes)
+
+
+def lead_sentences(evidence: Evidence, compared: Sequence[contrasts.Contrast]) -> list[str]:
+    """Return the verdict in one or two plain sentences."""
+    if not evidence.runs:
+        kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
+        more = "; what follows are published results that were imported" if evidence.results.published else ""
+        return [f"There is nothing to judge yet: this store holds {kind}{more}."]
+    verdicts = [each.verdict for each in evidence.verdicts]
+    supported, contradicted = verdicts.count("supported"), verdicts.count("contradicted")
+    left = len(verdicts) - supported - contradicted
+    if left == len(verdicts):
+        first = f"These runs do not suffice to judge any of the paper’s {NUMBERS[len(FINDINGS)]} findings"
+    else:
+        told = [f"support {NUMBERS[supported]}"] * bool(supported)
+        told += [f"contradict {NUMBERS[contradicted]}"] * bool(contradicted)
+        first = f"Of the paper’s {NUMBERS[len(FINDINGS)]} findings these runs {' and '.join(told)}"
+        first += f"; for {NUMBERS[left]} they do not suffice" if left else ""
+    return [f"{first}.", _beside_baseline(compared)]
+
+
+def scope(evidence: Evidence) -> list[str]:
+    """Return how much there is, and whether it is the paper's experiment at all."""
+    runs = evidence.results.runs
+    games = len({run.game for run in evidence.runs})
+    said = [
+        f"{_count(len(runs), 'run')}, {sum(run.complete for run in runs)} complete; {_count(games, 'game')}, "
+        f"{_count(len(evidence.methods), 'method')}."
+    ]
+    if evidence.tuning:
+        said.append(f"{_count(len(evidence.tuning), 'run')} of these tune constants and are in no comparison.")
+    series = sorted({found.series for found in evidence.results.published})
+    if series:
+        games = len({found.game for found in evidence.results.published})
+        said.append(f"Published curves of {_count(games, 'game')}: {', '.join(series)}.")
+    departures = evidence.departures()
+    if departures:
+        what = f"differ in {_count(len(departures), 'setting')}"
+        if "frames" in departures:
+            what = f"end at {departures['frames'][0]} frames, not {PAPER_FRAMES:,}"
+        said.append(f"These are not the paper’s runs: they {what}. A verdict on its findings is about them only.")
+    if evidence.mixed:
+        said.append(f"Unlike runs were taken together (--allow-mixed): {'; '.join(evidence.mixed)}.")
+    return said
+
+
+def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:
+    if not compared:
+        return "There is nothing yet to hold beside ε-greedy."
+    told: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in compared:
+        if each.call != "not shown":
+            told[each.call, each.suite].append(label(each.method))
+    many = f"the {len(compared)} comparisons" if len(compared) > 1 else "the one comparison"
+    if told:
+        parts = [
+            f"{_and(methods)} {'does' if len(methods) == 1 else 'do'} {call} on {'' if suite[0].isupper() else 'the '}"
+            f"{suite}"
+            for (call, suite), methods in told.items()
+        ]
+        return f"Of {many} with ε-greedy, these hold when all are corrected for: {'; '.join(parts)}."
+    pairs, needed = max(each.comparison.pairs for each in compared), fewest_seeds(2 * len(compared))
+    told_why = f": that takes {needed} pairs of seeds, and there are {pairs} at most" if pairs < needed else ""
+    return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{told_why}."
+
+
+def _grouped(notes: Sequence[weak.Note]) -> Mapping[str, list[weak.Note]]:
+    groups: dict[str, list[weak.Note]] = defaultdict(list)
+    for note in notes:
+        groups[note.kind].append(note)
+    return groups
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"shown": tables.shown, "title": title, "frames": frames_text}
+    environment.tests["number"] = tables.is_number
+    environment.globals["paper_games"] = tuple(GAMES)
+    return environment.get_template("page.html")

@@ -1,0 +1,349 @@
+"""The tables of a report: made once, written as CSV with all digits and shown on the page with few."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offpiste.analysis import stats
+from offpiste.analysis.claims import BASELINE, Part
+from offpiste.analysis.reference import PUBLISHED_SCORES, PublishedScores
+from offpiste.analysis.stats import Interval
+from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlation
+from offpiste.report.drawing import published_returns
+from offpiste.report.evidence import Evidence
+from offpiste.report.look import label, title
+from offpiste.worlds.games import GAMES
+
+LEVEL_SHARE = 0.1
+"""The level that a score is asked to pass, as a share of the way from random to human play."""
+DIFFERENCES = (0.05, 0.1, 0.25, 0.5)
+"""Differences, human-normalised, for which the seeds needed are told."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns; a cell is a text, a number, an interval, or None where there is nothing to say."""
+
+    name: str
+    """Of its CSV file."""
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    note: str = ""
+
+
+def table_of(name: str, items: Iterable[Any], columns: Mapping[str, Callable[[Any], Any]], note: str = "") -> Table:
+    """Return a table with a row per item, whose cells the columns' functions give."""
+    return Table(name, tuple(columns), [tuple(cell(item) for cell in columns.values()) for item in items], note)
+
+
+def to_csv(table: Table) -> str:
+    """Return a table as CSV; an interval takes two columns."""
+    two = [any(isinstance(row[place], Interval) for row in table.rows) for place in range(len(table.columns))]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = zip(table.columns, two, strict=True)
+    writer.writerow(part for name, wide in names for part in ((f"{name}, low", f"{name}, high") if wide else (name,)))
+    for row in table.rows:
+        cells: list[Any] = []
+        for cell, wide in zip(row, two, strict=True):
+            if wide:
+                cells += [cell.low, cell.high] if isinstance(cell, Interval) else ["", ""]
+            else:
+                cells.append("" if _is_nothing(cell) else cell)
+        writer.writerow(cells)
+    return out.getvalue()
+
+
+def shown(value: Any) -> str:
+    """Return a cell as the page shows it."""
+    if _is_nothing(value):
+        return "–"
+    if isinstance(value, Interval):
+        return f"{shown(value.low)} to {shown(value.high)}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}".replace("-", "−")
+    if isinstance(value, float | np.floating):
+        if math.isinf(value):
+            return "never" if value > 0 else "−∞"
+        size = abs(float(value))
+        digits = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 0.1 or size == 0 else 3
+        text = f"{value:,.{digits}f}" if size >= 0.001 or size == 0 else f"{value:.1g}"
+        return text.replace("-", "−")
+    return str(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell stands to the right of its column."""
+    return value is None or isinstance(value, int | float | np.number | Interval)
+
+
+# Findings and comparisons
+
+
+def claims_table(evidence: Evidence) -> Table:
+    """Return the verdict on each finding of the paper."""
+    columns: dict[str, Callable[[Any], Any]] = {
+        "finding": lambda each: each.finding.key,
+        "sentence": lambda each: each.finding.sentence,
+        "verdict": lambda each: each.verdict,
+        "effect": lambda each: each.effect,
+        "exact interval": lambda each: each.interval,
+        "seeds": lambda each: each.seeds,
+        "reason": lambda each: each.reason,
+        "p for": lambda each: each.p_for,
+        "p against": lambda each: each.p_against,
+        "deciding comparison": lambda each: each.deciding.label,
+    }
+    return table_of("claims", evidence.verdicts, columns)
+
+
+def parts_table(evidence: Evidence) -> Table:
+    """Return the comparisons of which the findings are made."""
+    columns: dict[str, Callable[[tuple[str, Part]], Any]] = {
+        "finding": lambda each: each[0],
+        "comparison": lambda each: each[1].label,
+        "seeds": lambda each: each[1].seeds,
+        "pairs": lambda each: _of(each[1], "pairs"),
+        "share better": lambda each: _of(each[1], "probability"),
+        "exact interval of the share": lambda each: _of(each[1], "probability_interval"),
+        "median difference": lambda each: _of(each[1], "difference"),
+        "exact interval of the difference": lambda each: _of(each[1], "difference_interval"),
+        "rank correlation": lambda each: each[1].correlation,
+        "p for": lambda each: each[1].p_for,
+        "p against": lambda each: each[1].p_against,
+    }
+    found = [(verdict.finding.key, leaf) for verdict in evidence.verdicts for leaf in _leaves(verdict.evidence)]
+    return table_of("claim_parts", found, columns)
+
+
+def contrast_table(found: Sequence[Contrast]) -> Table:
+    """Return each method beside ε-greedy."""
+    columns: dict[str, Callable[[Contrast], Any]] = {
+        "games": lambda each: each.suite,
+        "method": lambda each: label(each.method),
+        "number": lambda each: len(each.games),
+        "pairs": lambda each: each.comparison.pairs,
+        "share better": lambda each: each.comparison.probability,
+        "exact interval": lambda each: each.comparison.probability_interval,
+        "median difference": lambda each: each.comparison.difference,
+        "its exact interval": lambda each: each.comparison.difference_interval,
+        "p better": lambda each: each.comparison.p_better,
+        "p worse": lambda each: each.comparison.p_worse,
+        "called": lambda each: each.call,
+    }
+    note = (
+        "Pairs are of equal seeds. Differences are human-normalised, or in points on a game without a human score. "
+        "All intervals are exact at 95%, each by itself. A method is called better or worse only where that holds at "
+        f"5% for all {2 * len(found)} sign tests of this table together (Holm’s correction); a finding above, tested "
+        "by itself, takes less."
+    )
+    return table_of("against_epsilon_greedy", found, columns, note)
+
+
+def aggregate_table(found: Sequence[Aggregate]) -> Table:
+    """Return the aggregate scores."""
+    columns: dict[str, Callable[[Aggregate], Any]] = {
+        "method": lambda each: label(each.method),
+        "runs": lambda each: each.runs,
+    }
+    for name in STATISTICS:
+        columns[name] = lambda each, name=name: each.values[name][0]  # type: ignore[misc]
+        columns[f"{name}, bootstrap"] = lambda each, name=name: each.values[name][1]  # type: ignore[misc]
+    return table_of("aggregates", found, columns)
+
+
+def correlation_table(found: Sequence[Correlation]) -> Table:
+    """Return the rank correlations with Montezuma."""
+    columns: dict[str, Callable[[Correlation], Any]] = {
+        "game": lambda each: title(each.game) if each.game else "mean, other hard games",
+        "methods": lambda each: each.methods,
+        "rank correlation with Montezuma’s Revenge": lambda each: each.value,
+        "bootstrap": lambda each: each.interval,
+    }
+    return table_of("rank_correlation", found, columns)
+
+
+# Scores
+
+
+def game_table(evidence: Evidence, game: str) -> Table:
+    """Return the numbers of each method on one game."""
+    begun = {
+        method: [each for each in evidence.summaries.values() if (each.run.game, each.run.arm) == (game, method)]
+        for method in evidence.methods
+    }
+    level = level_of(game)
+
+    def middle(method: str, measure: str) -> float | None:
+        found = [getattr(each, measure) for each in begun[method] if each.reached and math.isfinite(each.final)]
+        return _statistic(np.median, found)
+
+    def passed(method: str) -> tuple[float | None, Interval | None]:
+        scores = evidence.finals(game, method)
+        return stats.above(scores, level) if scores.size else (None, None)
+
+    columns: dict[str, Callable[[str], Any]] = {
+        "method": label,
+        "seeds": lambda method: f"{evidence.finals(game, method).size} of {len(begun[method])}",
+        "mean": lambda method: _statistic(np.mean, evidence.finals(game, method)),
+        "median": lambda method: _statistic(np.median, evidence.finals(game, method)),
+        "least": lambda method: _statistic(np.min, evidence.finals(game, method)),
+        "greatest": lambda method: _statistic(np.max, evidence.finals(game, method)),
+        "normalised": lambda method: _statistic(np.median, evidence.normalised(game, method)),
+        "area": lambda method: middle(method, "area"),
+        f"above {shown(level)}": lambda method: passed(method)[0],
+        "exact interval": lambda method: passed(method)[1],
+        "first reward": lambda method: middle(method, "first_reward_frame"),
+        "rooms": lambda method: middle(method, "rooms"),
+        "cells": lambda method: middle(method, "cells"),
+    }
+    if game not in GAMES:
+        del columns["normalised"]
+    about = "a tenth of the way from random to human play" if game in GAMES else "no human score is known"
+    note = (
+        "Mean to greatest: final scores, each the mean training return of a seed’s last ten iterations. The rest are "
+        "medians over seeds: the score where random play is 0 and a human 1; the area under the curve, as mean return "
+        "of all iterations (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
+        f"Above {shown(level)}: share of seeds that score more ({about})."
+    )
+    return table_of(f"game_{game}", [method for method in evidence.methods if begun[method]], columns, note)
+
+
+def score_table(evidence: Evidence) -> Table:
+    """Return the final scores of each method on each game: mean, range and number of seeds."""
+
+    def cell(game: str, method: str) -> str | None:
+        scores = evidence.finals(game, method)
+        if not scores.size:
+            return None
+        least, mean, most = (shown(float(value)) for value in (scores.min(), scores.mean(), scores.max()))
+        return f"{mean} ({least} to {most}; {scores.size})"
+
+    columns: dict[str, Callable[[str], Any]] = {
+        "game": title,
+        "random": lambda game: GAMES[game].random_score if game in GAMES else None,
+        "human": lambda game: GAMES[game].human_score if game in GAMES else None,
+    }
+    for method in evidence.methods:
+        columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
+    note = "Mean over seeds, in points (least to greatest; number of seeds)."
+    return table_of("final_scores", [game for game in evidence.games if evidence.scores.get(game)], columns, note)
+
+
+def why_not_comparable(evidence: Evidence) -> str:
+    """Return why published scores of our agent and protocol still cannot be held beside ours; empty if they can."""
+    if not any(run.game in GAMES for run in evidence.runs):
+        return "there is no run of ours to compare with"
+    if evidence.mixed:
+        return "our runs mix protocols"
+    departures = evidence.departures()
+    if departures:
+        told = ", ".join(f"{key} is {here}" for key, (here, _) in reversed(list(departures.items())[-2:]))
+        return f"our runs depart from that protocol: {told}{' and more' * (len(departures) > 2)}"
+    return ""
+
+
+def published_table(evidence: Evidence) -> Table:
+    """Return published final scores with their source and whether they are comparable."""
+    against = why_not_comparable(evidence)
+    columns: dict[str, Callable[[PublishedScores], Any]] = {
+        "published": lambda each: each.name,
+        "mark": lambda each: "comparable" if each.comparable and not against else "not comparable",
+        "why": lambda each: against if each.comparable and against else each.why,
+    }
+    for game in [game for game in GAMES if game in evidence.games] or list(GAMES):
+        columns[title(game)] = lambda each, game=game: each.scores.get(game)  # type: ignore[misc]
+    columns["source"] = lambda each: each.source
+    return table_of("published_scores", PUBLISHED_SCORES, columns)
+
+
+def imports_table(evidence: Evidence) -> Table:
+    """Return the published curves of the store with where they come from."""
+    columns: dict[str, Callable[[Any], Any]] = {
+        "series": lambda each: each.series,
+        "game": lambda each: title(each.game),
+        "runs": lambda each: len(each.returns),
+        "iterations": lambda each: len(each.returns[0]),
+        "mean of the last ten": lambda each: _statistic(np.mean, published_returns(each)[1][:, -10:]),
+        "file": lambda each: each.file,
+        "sha256": lambda each: each.sha256,
+        "fingerprint": lambda each: each.fingerprint,
+    }
+    return table_of("published_curves", evidence.results.published, columns)
+
+
+def runs_table(evidence: Evidence) -> Table:
+    """Return every run of the store."""
+    columns: dict[str, Callable[[Any], Any]] = {
+        "run": lambda each: each.run.name,
+        **{name: lambda each, name=name: getattr(each.run, name) for name in ("game", "method", "variant", "seed")},  # type: ignore[misc]
+        "frames": lambda each: each.run.frames,
+        "target frames": lambda each: each.run.target_frames,
+        "state": lambda each: each.run.state,
+        "complete": lambda each: each.run.complete,
+        "counted": lambda each: each.reached and math.isfinite(each.final),
+        "final score": lambda each: each.final,
+        "area": lambda each: each.area,
+        "first reward frame": lambda each: each.first_reward_frame,
+        "rooms": lambda each: each.rooms,
+        "cells": lambda each: each.cells,
+        "protocol": lambda each: each.run.protocol,
+        "method fingerprint": lambda each: each.run.method_fingerprint,
+    }
+    return table_of("runs", (evidence.summaries[run.name] for run in evidence.results.runs), columns)
+
+
+def seeds_needed_table(evidence: Evidence) -> Table:
+    """Return how many seeds would show a given difference, judged by the spread of ε-greedy's scores."""
+
+    def needed(game: str, difference: float) -> int | str:
+        chance = stats.improvement_after(evidence.normalised(game, BASELINE), difference)
+        return stats.seeds_needed(chance) or "over 2,000"
+
+    columns: dict[str, Callable[[str], Any]] = {
+        "game": title,
+        "seeds here": lambda game: evidence.finals(game, BASELINE).size,
+    }
+    for difference in DIFFERENCES:
+        columns[f"{difference:.0%} of human"] = lambda game, difference=difference: needed(game, difference)  # type: ignore[misc]
+    note = (
+        "Seeds with which one sign test at 5% sees such a difference in four studies of five, were a method’s scores "
+        "those of ε-greedy raised by it. A rough guide: it takes the few scores here for the whole distribution."
+    )
+    return table_of("seeds_needed", [game for game in GAMES if evidence.finals(game, BASELINE).size > 1], columns, note)
+
+
+def level_of(game: str) -> float:
+    """Return the score that counts as having found something."""
+    about = GAMES.get(game)
+    return about.random_score + LEVEL_SHARE * (about.human_score - about.random_score) if about else 0.0
+
+
+def _leaves(part: Part) -> Iterator[Part]:
+    if not part.parts:
+        yield part
+    for inner in part.parts:
+        yield from _leaves(inner)
+
+
+def _of(part: Part, name: str) -> Any:
+    found = part.comparison
+    return getattr(found, name) if found is not None and found.pairs else None
+
+
+def _statistic(statistic: Callable[[Any], Any], values: Any) -> float | None:
+    """Return a statistic of the numbers among values, or None where there is none."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    return float(statistic(numbers)) if numbers.size else None
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))

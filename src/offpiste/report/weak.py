@@ -1,0 +1,193 @@
+"""What is missing or weak: each point with a name, so that nothing is left out in silence."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from offpiste.analysis.load import Run
+from offpiste.analysis.stats import fewest_seeds
+from offpiste.report.evidence import Evidence
+from offpiste.report.look import frames_text, label, title
+from offpiste.report.tables import Table, table_of
+from offpiste.worlds.games import GAMES
+
+PAPER_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Note:
+    """One weak point."""
+
+    kind: str
+    where: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One process that worked on a run."""
+
+    start_step: int
+    hardware: str
+    threads: int
+    versions: str
+
+
+@dataclass(frozen=True)
+class Seams:
+    """Where a run was continued."""
+
+    run: Run
+    attempts: int
+    seams: int
+    changes: tuple[str, ...]
+    """At seams after which the machine or the versions were others."""
+
+
+def notes(evidence: Evidence) -> list[Note]:
+    """Return all weak points, what could not be read first."""
+    found = [Note(warning.kind, warning.where, warning.message) for warning in evidence.results.warnings]
+    found += [Note("mixed protocols", "all", message) for message in evidence.mixed]
+    for look in (_departures, _unfinished, _scoreless, _seeds, _games):
+        found += look(evidence)
+    return found
+
+
+def notes_table(found: list[Note]) -> Table:
+    """Return the weak points as a table."""
+    columns: dict[str, Callable[[Note], Any]] = {
+        "kind": lambda note: note.kind,
+        "where": lambda note: note.where,
+        "what": lambda note: note.message,
+    }
+    return table_of("weak_points", found, columns)
+
+
+def seeds_table(evidence: Evidence) -> Table:
+    """Return the seeds of each method on each game that count, out of those begun."""
+    begun = Counter((run.game, run.method) for run in evidence.runs)
+
+    def cell(game: str, method: str) -> str | None:
+        all_of_them, done = begun[game, method], evidence.finals(game, method).size
+        if not all_of_them:
+            return None
+        return str(done) if done == all_of_them else f"{done} of {all_of_them}"
+
+    columns: dict[str, Callable[[str], Any]] = {"game": title}
+    for method in evidence.methods:
+        columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
+    note = "A seed counts once it has come as far as runs are compared at, with a score that is a number."
+    return table_of("seeds", [game for game in evidence.games if any(key[0] == game for key in begun)], columns, note)
+
+
+def unfinished_table(evidence: Evidence) -> Table:
+    """Return the runs that are not at their end."""
+    columns: dict[str, Callable[[Run], Any]] = {
+        "run": lambda run: run.name,
+        "state": lambda run: run.state,
+        "frames": lambda run: run.frames,
+        "target frames": lambda run: run.target_frames,
+        "share done": lambda run: run.frames / run.target_frames if run.target_frames else None,
+    }
+    return table_of("unfinished", [run for run in evidence.results.runs if not run.complete], columns)
+
+
+def seams(evidence: Evidence) -> list[Seams]:
+    """Return the runs that were continued by another process, those that went on elsewhere first."""
+    attempts = _attempts(evidence)
+    found = []
+    for run in evidence.results.runs:
+        mine = attempts.get(run.name, [])
+        continued = [(before, now) for before, now in pairwise(mine) if now.start_step > 0]
+        changes = [f"at step {now.start_step:,}: {told}" for before, now in continued if (told := _change(before, now))]
+        if continued:
+            found.append(Seams(run, len(mine), len(continued), tuple(changes)))
+    return sorted(found, key=lambda each: (-len(each.changes), -each.seams, each.run.name))
+
+
+def seams_table(found: list[Seams]) -> Table:
+    """Return the seams as a table."""
+    columns: dict[str, Callable[[Seams], Any]] = {
+        "run": lambda each: each.run.name,
+        "attempts": lambda each: each.attempts,
+        "seams": lambda each: each.seams,
+        "between unlike machines": lambda each: len(each.changes),
+        "what changed": lambda each: "; ".join(each.changes) or "–",
+    }
+    note = (
+        "A run that goes on on a machine of the same kind, with the same versions and threads, is exact to the bit; "
+        "one that goes on elsewhere is the same experiment with other last digits."
+    )
+    return table_of("seams", found, columns, note)
+
+
+def _attempts(evidence: Evidence) -> dict[str, list[Attempt]]:
+    found: dict[str, list[Attempt]] = defaultdict(list)
+    question = "SELECT run, start_step, hardware, threads, versions FROM attempts ORDER BY run, attempt"
+    for run, *values in zip(*evidence.results.columns(question), strict=True):
+        found[run].append(Attempt(values[0] or 0, values[1] or "", values[2] or 0, values[3] or ""))
+    return found
+
+
+def _change(before: Attempt, now: Attempt) -> str:
+    names = [name for name in ("hardware", "threads", "versions") if getattr(before, name) != getattr(now, name)]
+    return ", ".join(f"{name} {getattr(before, name)} → {getattr(now, name)}" for name in names)
+
+
+def _departures(evidence: Evidence) -> Iterator[Note]:
+    departures = evidence.departures()
+    if departures:
+        told = "; ".join(f"{key} is {here}, in the paper {there}" for key, (here, there) in departures.items())
+        yield Note("not the paper’s protocol", "the paper’s games", told)
+
+
+def _unfinished(evidence: Evidence) -> Iterator[Note]:
+    for run in evidence.results.runs:
+        reached = evidence.summaries[run.name].reached
+        if not run.complete:
+            told = f"{run.state}, at {frames_text(run.frames)} of {frames_text(run.target_frames)} frames"
+            rest = "counted, for it has come far enough" if reached else "not in the scores"
+            yield Note("unfinished run", run.name, f"{told}; {rest}")
+        elif not reached and not run.variant:
+            told = f"ends at {frames_text(run.target_frames)} frames, and runs are compared at"
+            yield Note("shorter run", run.name, f"{told} {frames_text(evidence.horizons[run.game])}; not in the scores")
+
+
+def _scoreless(evidence: Evidence) -> Iterator[Note]:
+    for found in evidence.summaries.values():
+        if found.reached and not math.isfinite(found.final):
+            told = "one of its last ten iterations has no return that is a number; not in the scores"
+            yield Note("no score", found.run.name, told)
+
+
+def _seeds(evidence: Evidence) -> Iterator[Note]:
+    for (game, method), begun in Counter((run.game, run.method) for run in evidence.runs).items():
+        scores = evidence.finals(game, method)
+        where = f"{game}/{method}"
+        if scores.size == 0:
+            yield Note("no seed that counts", where, f"{begun} begun, none with a score yet")
+        elif scores.size == 1:
+            yield Note("one seed", where, "one run says nothing about chance: no interval, no test")
+        elif scores.size < PAPER_SEEDS:
+            told = f"{scores.size} seeds; no test on one game shows anything with fewer than {fewest_seeds()}"
+            yield Note("few seeds", where, told)
+        if scores.size > 1 and (scores == scores[0]).all():
+            told = f"all {scores.size} seeds end at exactly {scores[0]:g}: is that the game, or are they one run?"
+            yield Note("equal scores", where, told)
+
+
+def _games(evidence: Evidence) -> Iterator[Note]:
+    for game in evidence.games:
+        if game not in GAMES:
+            told = "random and human scores are not known: in no aggregate and no finding, differences in points"
+            yield Note("no reference scores", game, told)
+    begun = {run.game for run in evidence.runs}
+    for game in GAMES if begun else ():
+        lacking = [method for method in evidence.methods if not evidence.finals(game, method).size]
+        if game not in begun:
+            yield Note("missing game", game, "no run")
+        elif lacking:
+            yield Note("missing methods", game, f"no seed that counts of {', '.join(lacking)}")

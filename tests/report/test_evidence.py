@@ -1,0 +1,82 @@
+"""What is taken together, and what is not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from offpiste.config import BonusConfig, RunConfig
+from offpiste.errors import RunMismatch
+from offpiste.report.evidence import PAPER_FRAMES
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import SCHEDULE, config_of, write_run
+from tests.report.small_study import evidence_of, write_study
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "store")
+
+
+def test_runs_that_tune_count_for_nothing_else(store: Folder) -> None:
+    bonus = BonusConfig(name="cts", scale=0.1)
+    write_run(store, config_of(method_name="cts", bonus=bonus), [1.0, 1.0, 1.0])
+    write_run(store, config_of(method_name="cts", bonus=replace(bonus, scale=9.0), variant="beta=9"), [5.0, 5.0, 5.0])
+    evidence = evidence_of(store)
+    assert evidence.finals("freeway", "cts").tolist() == [1.0]
+    assert set(evidence.curves) == {("freeway", "cts")}
+    assert evidence.methods == ["cts"]
+    assert [run.variant for run in evidence.tuning] == ["beta=9"]
+    assert evidence.summaries["freeway/cts/beta=9/seed-0"].final == 5.0
+
+
+def test_a_game_outside_the_paper_may_have_a_protocol_of_its_own(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    write_study(store, {("deep_sea_6", "epsilon_greedy"): [2.0]}, world=replace(RunConfig().world, frame_skip=1))
+    evidence = evidence_of(store)
+    assert evidence.finals("deep_sea_6", "epsilon_greedy").tolist() == [2.0]
+    assert evidence.mixed == ()
+
+
+def test_unlike_protocols_on_the_games_of_the_paper_are_refused_or_told(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    write_study(store, {("hero", "epsilon_greedy"): [2.0]}, agent=replace(RunConfig().agent, hidden_units=64))
+    with pytest.raises(RunMismatch, match=r"agent\.hidden_units is 512 in 1 and 64 in 1"):
+        evidence_of(store)
+    (told,) = evidence_of(store, allow_mixed=True).mixed
+    assert "agent.hidden_units" in told
+    assert "--allow-mixed" not in told
+
+
+def test_each_comparison_has_its_own_end(store: Folder) -> None:
+    write_run(store, config_of("freeway"), [1.0, 2.0, 3.0])
+    write_run(store, config_of("pong", frames=800), [4.0, 6.0])
+    evidence = evidence_of(store)
+    assert evidence.horizons == {"freeway": 1200, "pong": 800}
+    assert evidence.finals("pong", "epsilon_greedy").tolist() == [5.0]
+    held = evidence_of(store, frames=400)
+    assert held.finals("freeway", "epsilon_greedy").tolist() == [1.0]
+    assert held.finals("pong", "epsilon_greedy").tolist() == [4.0]
+
+
+def test_departures_from_the_protocol_of_the_paper_are_named(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    departures = evidence_of(store).departures()
+    assert departures == {
+        "schedule.iteration_steps": ("100", 250_000),
+        "frames": ("1,200", "200,000,000"),
+    }
+    assert SCHEDULE.iteration_steps == 100
+
+
+def test_runs_of_the_paper_depart_in_nothing(store: Folder) -> None:
+    config = RunConfig(game="freeway")
+    write_run(store, config, [1.0] * 200)
+    evidence = evidence_of(store)
+    assert evidence.horizons == {"freeway": PAPER_FRAMES}
+    assert evidence.departures() == {}
+
+
+def test_scores_are_normalised_by_random_and_human_play(store: Folder) -> None:
+    write_study(store, {("gravitar", "epsilon_greedy"): [173.0, 3351.4]})
+    assert evidence_of(store).normalised("gravitar", "epsilon_greedy").tolist() == [0.0, 1.0]

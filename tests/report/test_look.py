@@ -1,0 +1,63 @@
+"""A method looks the same everywhere, and no two look alike."""
+
+import pytest
+
+from offpiste.analysis.claims import METHODS
+from offpiste.report.look import (
+    PAGE_COLOURS,
+    PUBLISHED_GREYS,
+    frames_text,
+    looks,
+    ordered_games,
+    ordered_methods,
+    series_look,
+    title,
+)
+
+
+def test_the_methods_of_the_paper_look_the_same_whatever_stands_beside_them() -> None:
+    together = looks([*METHODS, "rnd_released", "mine"])
+    for method in METHODS:
+        assert looks([method])[method] == together[method]
+    assert len({look.colour for method, look in together.items() if method != "mine"}) == 7
+
+
+def test_a_method_of_somebodys_own_keeps_its_look_beside_those_of_the_paper() -> None:
+    assert looks(["mine"])["mine"] == looks(["mine", *METHODS])["mine"]
+
+
+def test_no_two_of_forty_methods_look_alike() -> None:
+    found = looks([*METHODS, *(f"bonus_{number}" for number in range(34))])
+    assert len({(look.colour, look.dashes, look.marker) for look in found.values()}) == 40
+
+
+def test_more_methods_than_there_are_looks_are_still_drawn() -> None:
+    assert len(looks(f"bonus_{number}" for number in range(100))) == 100
+
+
+def test_published_series_are_told_apart_and_from_every_method() -> None:
+    tf, jax = series_look("dopamine tf"), series_look("dopamine jax")
+    assert tf.colour != jax.colour
+    assert tf.dashes != jax.dashes
+    assert {tf.colour, jax.colour} == set(PUBLISHED_GREYS) < set(PAGE_COLOURS)
+    assert not {tf.colour, jax.colour} & {look.colour for look in looks(METHODS).values()}
+
+
+def test_order_is_that_of_the_paper_then_by_name() -> None:
+    assert ordered_methods(["zeta", "rnd", "alpha", "epsilon_greedy"]) == ["epsilon_greedy", "rnd", "alpha", "zeta"]
+    assert ordered_games(["pong", "freeway", "montezuma_revenge"]) == ["montezuma_revenge", "freeway", "pong"]
+
+
+@pytest.mark.parametrize(
+    ("frames", "text"), [(0, "0"), (800, "800"), (8_000, "8k"), (1_500_000, "1.5M"), (200e6, "200M"), (204e9, "204G")]
+)
+def test_frames_in_short(frames: float, text: str) -> None:
+    assert frames_text(frames) == text
+
+
+def test_games_are_named_as_people_write_them() -> None:
+    assert [title(game) for game in ("montezuma_revenge", "private_eye", "deep_sea_6")] == [
+        "Montezuma’s Revenge",
+        "Private Eye",
+        "Deep Sea 6",
+    ]

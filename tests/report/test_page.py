@@ -1,0 +1,250 @@
+"""The page: one file, the verdict first, everything that is wrong named, and no crash whatever the store holds."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from offpiste.config import BonusConfig
+from offpiste.errors import RunMismatch, StoreError
+from offpiste.report.contrasts import contrasts
+from offpiste.report.page import Report, build, lead_sentences, scope
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import config_of, write_run
+from tests.report.small_study import evidence_of, import_curves, write_study
+
+THREE = [1.0, 2.0, 3.0]
+SECTIONS = ["findings", "across", "paper", "games", "scores", "weak", "fairness", "protocol", "commands"]
+
+
+class Page(HTMLParser):
+    """What a reader of a page would find: its text, links, headings and ids."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.text = ""
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self._skipping = 0
+        self.feed(file.read_text(encoding="utf-8"))
+        self.text = re.sub(r"\s+", " ", self.text.replace("\N{NON-BREAKING HYPHEN}", "-"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._skipping += tag in ("style", "title")
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "srcset", "action", "data"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._skipping -= tag in ("style", "title")
+
+    def handle_data(self, data: str) -> None:
+        self.text += f" {data}" if not self._skipping else ""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Report, Page]]:
+    """The report of a store with everything wrong that can be, beside runs that are right."""
+    folder = tmp_path_factory.mktemp("broken")
+    store = Folder(folder / "store")
+    assert store.local_path is not None
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0, 4.0, 5.0, 6.0], ("freeway", "cts"): [3.0]})
+    write_study(store, {("hero", "epsilon_greedy"): [7.0, 7.0, 7.0]})
+    write_study(store, {("pong", "epsilon_greedy"): [1.0, 2.0]})
+    truncated = store.local_path / write_run(store, config_of(seed=20), THREE) / "iterations.parquet"
+    truncated.write_bytes(truncated.read_bytes()[:-30])
+    unreadable = store.local_path / write_run(store, config_of(seed=21), THREE) / "episodes.parquet"
+    unreadable.write_bytes(unreadable.read_bytes()[:-30])
+    (store.local_path / write_run(store, config_of(seed=22), THREE) / "run.json").unlink()
+    (store.local_path / write_run(store, config_of(seed=23), THREE) / "run.json").write_text('{"config": {')
+    write_run(store, config_of(seed=24), [1.0, float("nan"), 3.0])
+    write_run(store, config_of(seed=25), [1.0], state="running")
+    half = store.local_path / write_run(store, config_of(seed=26), THREE)
+    (half / "iterations.parquet").unlink()
+    write_run(store, config_of("hero", "mine<b>", bonus=BonusConfig(name="mine")), [None, None, None])
+    store.put("published/bad.json", b"{}")
+    import_curves(store, "freeway", [[1.0, 2.0], [3.0, 4.0]])
+    report = build(store, folder / "report", banner="Synthetic & made up")
+    yield report, Page(report.page)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        ("damaged table", "freeway/epsilon_greedy/seed-20"),
+        ("damaged table", "freeway/epsilon_greedy/seed-21"),
+        ("missing run.json", "freeway/epsilon_greedy/seed-22"),
+        ("damaged run.json", "freeway/epsilon_greedy/seed-23"),
+        ("not a number", "freeway/epsilon_greedy/seed-24"),
+        ("no score", "freeway/epsilon_greedy/seed-24"),
+        ("unfinished run", "freeway/epsilon_greedy/seed-25"),
+        ("no records", "freeway/epsilon_greedy/seed-26"),
+        ("damaged import", "published/bad.json"),
+        ("one seed", "freeway/cts"),
+        ("equal scores", "hero/epsilon_greedy"),
+        ("no score", "hero/mine<b>/seed-0"),
+        ("no reference scores", "pong"),
+        ("missing game", "venture"),
+    ],
+)
+def test_whatever_is_wrong_stands_on_the_page_by_name(broken: tuple[Report, Page], kind: str, where: str) -> None:
+    report, page = broken
+    assert (kind, where) in {(note.kind, note.where) for note in report.notes}
+    assert kind in page.text
+    told = (report.page.parent / "tables" / "weak_points.csv").read_text()
+    assert f"{kind},{where}," in told
+
+
+def test_runs_that_are_right_are_in_the_scores_of_a_broken_store(broken: tuple[Report, Page]) -> None:
+    report, page = broken
+    assert "3.60 (1.00 to 6.00; 5)" not in page.text  # seed 21 lacks its episodes only, and counts
+    assert "3.33 (1.00 to 6.00; 6)" in page.text
+    runs = (report.page.parent / "tables" / "runs.csv").read_text()
+    assert runs.count("\n") == 1 + 5 + 1 + 3 + 2 + 5 + 1  # all that could be opened
+
+
+def test_the_page_needs_nothing_but_itself(broken: tuple[Report, Page]) -> None:
+    report, page = broken
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(page.tags)
+    for link in page.links:
+        if link.startswith("#"):
+            assert link[1:] in page.ids
+        else:
+            assert (report.page.parent / link).is_file()
+    text = report.page.read_text()
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_the_verdict_stands_before_everything_else_and_the_rest_in_order(broken: tuple[Report, Page]) -> None:
+    report, page = broken
+    assert page.text.strip().startswith("Synthetic & made up")
+    assert page.text.index(report.lead[0]) < page.text.index("The paper’s findings")
+    sections = [name for name in page.ids if name in SECTIONS]
+    assert sections == SECTIONS
+
+
+def test_names_are_escaped(broken: tuple[Report, Page]) -> None:
+    _, page = broken
+    assert "mine<b>" in page.text
+    assert "b" not in page.tags
+
+
+def test_figures_and_tables_lie_beside_the_page(broken: tuple[Report, Page]) -> None:
+    folder = broken[0].page.parent
+    figures = {file.name for file in (folder / "figures").iterdir()}
+    assert {"game_freeway.pdf", "game_freeway.png", "hard_games.pdf", "training_set.png"} <= figures
+    tables = {file.stem for file in (folder / "tables").glob("*.csv")}
+    assert {"claims", "final_scores", "published_scores", "runs", "tuning", "protocol", "seams", "game_pong"} <= tables
+    assert "Not drawn, for lack of any curve: montezuma_comparison, four_games, montezuma_seeds" in broken[1].text
+
+
+def test_exact_commands_and_fingerprints_are_told(broken: tuple[Report, Page]) -> None:
+    report, page = broken
+    assert "for seed in 0 1 2; do offpiste train --game hero" in page.text
+    assert f"offpiste report {report.page.parents[1] / 'store'} --out" in page.text
+    assert "offpiste import dopamine freeway.json --store" in page.text
+    runs = evidence_of(Folder(report.page.parents[1] / "store")).runs
+    assert all(run.protocol in page.text and run.method_fingerprint in page.text for run in runs)
+    assert (report.page.parent / "commands.txt").read_text().count("offpiste train") == len(runs)
+
+
+def test_a_store_of_published_curves_alone_says_so(store: Folder, tmp_path: Path) -> None:
+    import_curves(store, "montezumarevenge", [[0.0, 1.0]])
+    report = build(store, tmp_path / "report")
+    assert report.lead == [
+        "There is nothing to judge yet: this store holds no run that can be read; what follows are published results "
+        "that were imported."
+    ]
+    page = Page(report.page)
+    assert "Dopamine TF, published" in page.text
+    assert "not comparable" in page.text
+
+
+def test_a_store_that_only_tunes_says_so_and_shows_what_was_tried(store: Folder, tmp_path: Path) -> None:
+    bonus = BonusConfig(name="cts", scale=3.0)
+    write_run(store, config_of(method_name="cts", bonus=bonus, variant="beta=3"), THREE)
+    report = build(store, tmp_path / "report")
+    assert "only runs that tune constants" in report.lead[0]
+    assert "beta=3" in Page(report.page).text
+
+
+def test_a_report_is_made_from_a_disk_and_from_s3(folder: Folder, tmp_path: Path) -> None:
+    write_study(folder, {("pong", "epsilon_greedy"): [1.0, 2.0], ("pong", "cts"): [1.0, 2.0]})
+    report = build(folder, tmp_path / "report")
+    assert "2 methods" in Page(report.page).text
+
+
+def test_unlike_runs_are_refused_and_told_of_where_they_are_allowed(store: Folder, tmp_path: Path) -> None:
+    write_study(store, {("pong", "cts"): [1.0]}, bonus=BonusConfig(name="cts", scale=0.1))
+    write_run(store, config_of("pong", "cts", 1, bonus=BonusConfig(name="cts", scale=0.2)), THREE)
+    with pytest.raises(RunMismatch, match=r"bonus\.scale is 0\.1 in 1 and 0\.2 in 1"):
+        build(store, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+    report = build(store, tmp_path / "report", allow_mixed=True)
+    page = Page(report.page)
+    assert "Unlike runs were taken together" in page.text
+    assert "bonus.scale is 0.1 in 1 and 0.2 in 1" in page.text
+    assert "--allow-mixed" in page.text
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error_that_says_so(store: Folder, tmp_path: Path) -> None:
+    write_study(store, {("pong", "cts"): [1.0]})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write the report"):
+        build(store, tmp_path / "file" / "report")
+
+
+def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(store: Folder) -> None:
+    bonuses = ("cts", "pixelcnn", "icm", "rnd")
+    scores = {("montezuma_revenge", "epsilon_greedy"): [0.0] * 12}
+    scores |= {("montezuma_revenge", bonus): [2500.0] * 12 for bonus in bonuses}
+    write_study(store, scores)
+    evidence = evidence_of(store)
+    first, second = lead_sentences(evidence, contrasts(evidence))
+    assert first == "Of the paper’s seven findings these runs support two; for five they do not suffice."
+    assert second == (
+        "Of the 4 comparisons with ε-greedy, these hold when all are corrected for: CTS, PixelCNN, ICM and RND do "
+        "better on Montezuma’s Revenge."
+    )
+    told = " ".join(scope(evidence))
+    assert "60 runs, 60 complete; 1 game, 5 methods." in told
+    assert "These are not the paper’s runs: they end at 1,200 frames, not 200,000,000" in told
+
+
+def test_the_lead_says_when_there_are_too_few_seeds_for_anything(store: Folder) -> None:
+    write_study(store, {("pong", "epsilon_greedy"): [0.0, 0.0], ("pong", "cts"): [1.0, 1.0]})
+    evidence = evidence_of(store)
+    first, second = lead_sentences(evidence, contrasts(evidence))
+    assert first == "These runs do not suffice to judge any of the paper’s seven findings."
+    assert second.endswith("that takes 6 pairs of seeds, and there are 2 at most.")
+
+
+def test_a_report_needs_neither_torch_nor_ray(store: Folder, tmp_path: Path) -> None:
+    write_study(store, {("pong", "epsilon_greedy"): [1.0, 2.0]})
+    program = (
+        "import sys\n"
+        "from offpiste.report.page import build\n"
+        "build(sys.argv[1], sys.argv[2])\n"
+        "print(sorted({'torch', 'ray', 'offpiste.run', 'offpiste.study', 'offpiste.cli'} & set(sys.modules)))\n"
+    )
+    words = [sys.executable, "-c", program, str(store.local_path), str(tmp_path / "report")]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == "[]"

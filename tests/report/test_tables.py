@@ -1,0 +1,153 @@
+"""Tables say the same in a file, with all digits, as on the page, with few."""
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offpiste.analysis.stats import Interval
+from offpiste.config import RunConfig
+from offpiste.report.tables import (
+    Table,
+    claims_table,
+    game_table,
+    imports_table,
+    level_of,
+    parts_table,
+    published_table,
+    runs_table,
+    score_table,
+    seeds_needed_table,
+    shown,
+    to_csv,
+)
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import config_of, write_run
+from tests.report.small_study import evidence_of, import_curves, write_study
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "store")
+
+
+def row_of(table: Table, key: str) -> dict[str, Any]:
+    return dict(zip(table.columns, next(row for row in table.rows if row[0] == key), strict=True))
+
+
+def test_an_interval_takes_two_columns_of_a_file() -> None:
+    table = Table(
+        "x", ("name", "value", "interval"), [("a", 1 / 3, Interval(0.25, 0.5, True)), ("b,c", math.nan, None)]
+    )
+    assert list(csv.reader(io.StringIO(to_csv(table)))) == [
+        ["name", "value", "interval, low", "interval, high"],
+        ["a", str(1 / 3), "0.25", "0.5"],
+        ["b,c", "", "", ""],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (math.nan, "–"),
+        (math.inf, "never"),
+        (-12345, "−12,345"),
+        (12345.6, "12,346"),
+        (123.45, "123.5"),
+        (0.5, "0.50"),
+        (0.0, "0.00"),
+        (-0.0123, "−0.012"),
+        (3.2e-7, "3e−07"),
+        (np.float64(2.5), "2.50"),
+        (np.int64(7), "7"),
+        (True, "yes"),
+        (Interval(-0.5, 0.5, True), "−0.50 to 0.50"),
+        ("text", "text"),
+    ],
+)
+def test_cells_on_the_page(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_game_in_numbers(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [0.0, 0.0, 29.6]})
+    row = row_of(game_table(evidence_of(store), "freeway"), "ε-greedy")
+    assert level_of("freeway") == pytest.approx(2.96)
+    assert row["seeds"] == "3 of 3"
+    assert (row["mean"], row["greatest"]) == (pytest.approx(29.6 / 3), pytest.approx(29.6))
+    assert (row["median"], row["least"]) == (0.0, 0.0)
+    assert row["normalised"] == 0.0
+    assert row["area"] == 0.0
+    assert row["above 2.96"] == pytest.approx(1 / 3)
+    assert (row["exact interval"].low, row["exact interval"].high) == (
+        pytest.approx(0.0084, abs=1e-4),  # Clopper and Pearson of one in three
+        pytest.approx(0.9057, abs=1e-4),
+    )
+    assert row["first reward"] == math.inf  # two of three never had one
+    assert (row["rooms"], row["cells"]) == (3.0, 30.0)
+
+
+def test_a_run_that_is_not_done_is_begun_but_has_no_score(store: Folder) -> None:
+    write_run(store, config_of(seed=0), [1.0, 1.0, 1.0])
+    write_run(store, config_of(seed=1), [9.0], state="paused")
+    evidence = evidence_of(store)
+    assert row_of(game_table(evidence, "freeway"), "ε-greedy")["seeds"] == "1 of 2"
+    assert row_of(runs_table(evidence), "freeway/epsilon_greedy/seed-1")["counted"] is False
+
+
+def test_final_scores_show_mean_range_and_seeds(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0, 3.0], ("pong", "cts"): [-21.0]})
+    table = score_table(evidence_of(store))
+    assert table.columns == ("game", "random", "human", "ε-greedy", "CTS")
+    assert table.rows == [
+        ("Freeway", 0.0, 29.6, "2.00 (1.00 to 3.00; 2)", None),
+        ("Pong", None, None, None, "−21.00 (−21.00 to −21.00; 1)"),
+    ]
+
+
+def test_published_scores_are_comparable_only_beside_runs_of_the_same_protocol_and_length(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    short = published_table(evidence_of(store))
+    row = row_of(short, "dopamine tf")
+    assert (row["mark"], row["Freeway"]) == ("not comparable", 33.6)
+    assert "frames is 1,200" in row["why"]
+
+    full = Folder(str(store.location) + "-full")
+    write_run(full, RunConfig(game="freeway"), [1.0] * 200)
+    table = published_table(evidence_of(full))
+    assert (row_of(table, "dopamine tf")["mark"], row_of(table, "dopamine jax")["mark"]) == ("comparable",) * 2
+    assert {row[1] for row in table.rows if not row[0].startswith("dopamine")} == {"not comparable"}
+    assert all(row[-1] for row in table.rows)  # each has its source
+
+
+def test_published_scores_are_shown_without_any_run(store: Folder) -> None:
+    import_curves(store, "freeway", [[1.0, 2.0], [3.0, 4.0]])
+    evidence = evidence_of(store)
+    assert row_of(published_table(evidence), "dopamine tf")["mark"] == "not comparable"
+    row = row_of(imports_table(evidence), "dopamine tf")
+    assert (row["runs"], row["iterations"], row["mean of the last ten"], row["file"]) == (2, 2, 2.5, "freeway.json")
+    assert len(row["sha256"]) == 64
+
+
+def test_claims_and_their_parts_are_told_also_where_nothing_is_known(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    evidence = evidence_of(store)
+    claims = claims_table(evidence)
+    assert len(claims.rows) == 7
+    assert {row[2] for row in claims.rows} == {"not enough evidence"}
+    parts = parts_table(evidence)
+    assert {row[0] for row in parts.rows} == {row[0] for row in claims.rows}
+    assert to_csv(parts).count("\n") == 1 + len(parts.rows)
+
+
+def test_seeds_needed_are_told_where_the_spread_is_known(store: Folder) -> None:
+    """All scores alike: any difference is seen by as few seeds as a sign test can do with."""
+    write_study(store, {("freeway", "epsilon_greedy"): [5.0, 5.0], ("hero", "epsilon_greedy"): [5.0]})
+    table = seeds_needed_table(evidence_of(store))
+    assert [row[:2] for row in table.rows] == [("Freeway", 2)]
+    assert table.rows[0][2:] == (5, 5, 5, 5)

@@ -1,0 +1,134 @@
+"""Every weak point has a name, and nothing that is weak goes without one."""
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from offpiste.report.weak import Note, notes, notes_table, seams, seams_table, seeds_table, unfinished_table
+from offpiste.store.records import to_parquet
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import attempt_row, config_of, write_run
+from tests.report.small_study import evidence_of, write_study
+
+THREE = [1.0, 2.0, 3.0]
+GOOD = {("freeway", "epsilon_greedy"): [1.0, 2.0, 3.0, 4.0, 5.0]}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def of_kind(found: list[Note], kind: str) -> list[Note]:
+    return [note for note in found if note.kind == kind]
+
+
+def test_a_store_without_faults_lacks_only_what_was_not_run(store: Folder) -> None:
+    write_study(store, GOOD)
+    found = notes(evidence_of(store))
+    assert {note.kind for note in found} == {"not the paper’s protocol", "missing game"}
+    assert len(of_kind(found, "missing game")) == 11
+
+
+def cut(run: Path) -> None:
+    file = run / "iterations.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    ("harm", "kinds"),
+    [
+        (cut, ["damaged table", "no records", "unfinished run"]),
+        (lambda run: (run / "run.json").unlink(), ["missing run.json"]),
+        (lambda run: (run / "run.json").write_text("{"), ["damaged run.json"]),
+        (lambda run: (run / "iterations.parquet").unlink(), ["no records", "unfinished run"]),
+        (lambda run: shutil.copytree(run, run.parents[2] / "copy"), ["duplicate run"]),
+    ],
+)
+def test_what_cannot_be_read_is_named(store: Folder, harm: Callable[[Path], object], kinds: list[str]) -> None:
+    write_study(store, GOOD)
+    name = write_run(store, config_of(seed=9), THREE)
+    assert store.local_path is not None
+    harm(store.local_path / name)
+    found = notes(evidence_of(store))
+    named = [note.kind for note in found if name in note.where or note.where == "copy"]
+    assert sorted(named) == kinds
+    assert evidence_of(store).finals("freeway", "epsilon_greedy").size == 5 + (kinds == ["duplicate run"])
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), None])
+def test_a_return_that_is_no_number_leaves_its_run_without_a_score(store: Folder, wrong: float | None) -> None:
+    write_study(store, GOOD)
+    name = write_run(store, config_of(seed=9), [1.0, wrong, 3.0])
+    found = notes(evidence_of(store))
+    assert [note.where for note in of_kind(found, "no score")] == [name]
+    assert bool(of_kind(found, "not a number")) == (wrong is not None)
+
+
+def test_a_run_under_way_is_named_and_told_whether_it_counts(store: Folder) -> None:
+    write_study(store, GOOD)
+    name = write_run(store, config_of(seed=9), [1.0], state="paused")
+    further = write_run(store, config_of(seed=8, frames=2_400), THREE, state="running")
+    evidence = evidence_of(store)
+    told = {note.where: note.message for note in of_kind(notes(evidence), "unfinished run")}
+    assert told == {
+        name: "paused, at 400 of 1.2k frames; not in the scores",
+        further: "running, at 1.2k of 2.4k frames; counted, for it has come far enough",
+    }
+    assert [(row[0], row[4]) for row in unfinished_table(evidence).rows] == [
+        (further, 0.5),
+        (name, pytest.approx(1 / 3)),
+    ]
+
+
+def test_a_complete_run_that_is_shorter_than_the_others_is_named(store: Folder) -> None:
+    write_study(store, GOOD)
+    name = write_run(store, config_of(seed=9, frames=400), [1.0])
+    assert [note.where for note in of_kind(notes(evidence_of(store)), "shorter run")] == [name]
+
+
+def test_few_seeds_one_seed_and_none_are_named(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0], ("freeway", "cts"): [1.0]})
+    write_run(store, config_of(method_name="rnd"), [1.0], state="paused")
+    evidence = evidence_of(store)
+    found = notes(evidence)
+    assert [note.where for note in of_kind(found, "few seeds")] == ["freeway/epsilon_greedy"]
+    assert [note.where for note in of_kind(found, "one seed")] == ["freeway/cts"]
+    assert [note.where for note in of_kind(found, "no seed that counts")] == ["freeway/rnd"]
+    assert [note.message for note in of_kind(found, "missing methods")] == ["no seed that counts of rnd"]
+    assert seeds_table(evidence).rows == [("Freeway", "2", "1", "0 of 1")]
+
+
+def test_scores_that_are_all_equal_are_named(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [3.0] * 5, ("freeway", "cts"): [3.0, 3.0, 3.0, 3.0, 3.1]})
+    (note,) = of_kind(notes(evidence_of(store)), "equal scores")
+    assert note.where == "freeway/epsilon_greedy"
+    assert "all 5 seeds end at exactly 3" in note.message
+
+
+def test_a_game_without_reference_scores_is_named(store: Folder) -> None:
+    write_study(store, GOOD | {("pong", "epsilon_greedy"): [1.0, 2.0, 3.0, 4.0, 5.0]})
+    assert [note.where for note in of_kind(notes(evidence_of(store)), "no reference scores")] == ["pong"]
+
+
+def test_seams_are_counted_and_those_between_unlike_machines_told(store: Folder) -> None:
+    first = attempt_row("000001-aaaaaa")
+    again = dataclasses.replace(first, attempt="000002-bbbbbb", start_step=40)
+    elsewhere = dataclasses.replace(again, attempt="000003-cccccc", start_step=70, hardware="other", threads=2)
+    restarted = dataclasses.replace(first, attempt="000002-bbbbbb", hardware="other")  # from the beginning: no seam
+    for seed, attempts in enumerate(([first], [first, again], [first, again, elsewhere], [first, restarted])):
+        name = write_run(store, config_of(seed=seed), THREE)
+        store.put(f"{name}/attempts.parquet", to_parquet("attempts", map(dataclasses.asdict, attempts)))
+    found = seams(evidence_of(store))
+    assert [(each.run.seed, each.attempts, each.seams) for each in found] == [(2, 3, 2), (1, 2, 1)]
+    assert found[0].changes == ("at step 70: hardware processor → other, threads 1 → 2",)
+    assert seams_table(found).rows[1][3:] == (0, "–")
+
+
+def test_the_table_has_all_of_them(store: Folder) -> None:
+    write_study(store, GOOD)
+    found = notes(evidence_of(store))
+    assert len(notes_table(found).rows) == len(found) == 12
