@@ -1,6 +1,60 @@
 """A fair test of exploration bonuses on the Arcade Learning Environment."""
 
+# The public names, and nothing else: docs/api.md describes them, and a test pins them. Each is loaded when it is first
+# used, so that `import offpiste` is quick, needs no extra and does not load torch.
+
+import importlib
 from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offpiste.analysis.load import load
+    from offpiste.bonuses.base import Bonus, Context, Transition
+    from offpiste.bonuses.check import check_bonus
+    from offpiste.config import RunConfig
+    from offpiste.errors import OffpisteError
+    from offpiste.methods import base_run
+    from offpiste.run.train import train
+    from offpiste.store.storage import Folder
 
 __version__ = version("offpiste")
-__all__ = ["__version__"]
+__all__ = [
+    "Bonus",
+    "Context",
+    "Folder",
+    "OffpisteError",
+    "RunConfig",
+    "Transition",
+    "__version__",
+    "base_run",
+    "check_bonus",
+    "load",
+    "train",
+]
+_HOMES = {
+    "Bonus": "offpiste.bonuses.base",
+    "Context": "offpiste.bonuses.base",
+    "Folder": "offpiste.store.storage",
+    "OffpisteError": "offpiste.errors",
+    "RunConfig": "offpiste.config",
+    "Transition": "offpiste.bonuses.base",
+    "base_run": "offpiste.methods",
+    "check_bonus": "offpiste.bonuses.check",
+    "load": "offpiste.analysis.load",
+    "train": "offpiste.run.train",
+}
+
+if not TYPE_CHECKING:  # a type checker would believe in every name otherwise
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            found = getattr(importlib.import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:  # only what reads results needs more than is always installed
+            raise ImportError(f"offpiste.{name} needs {error.name}: pip install 'offpiste[report]'") from error
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_HOMES})
