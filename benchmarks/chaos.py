@@ -302,6 +302,7 @@ class Cluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_worker_niceness": "0",  # 15 otherwise, and a busy machine would hardly let them get on
             "CHAOS_COUNTS": str(folder / "counts"),
             "PYTHONPATH": str(folder / "site"),
             "OMP_NUM_THREADS": "1",
@@ -326,9 +327,7 @@ class Cluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        for pid in self._ours():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self._kill_all()
 
     def start_node(self, number: int) -> None:
         """Let a node join."""
@@ -391,6 +390,8 @@ class Cluster:
                 if log.read_text().count(STARTED) > before:
                     return process
                 time.sleep(0.2)
+            if name == "head":
+                self._kill_all()
         raise SystemExit(f"Ray does not start: {log.read_text()[-2_000:]}")
 
     def _start(self, program: str, words: list[str], name: str) -> "subprocess.Popen[bytes]":
@@ -398,6 +399,11 @@ class Cluster:
             return subprocess.Popen(
                 [program, *words], env=self._environment, stdout=log, stderr=log, start_new_session=True
             )
+
+    def _kill_all(self) -> None:
+        for pid in self._ours():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _ours(self) -> list[int]:
         mark = f"CHAOS_COUNTS={self._folder / 'counts'}".encode()

@@ -45,11 +45,13 @@ def test_without_tuning_runs_the_budget_is_the_papers(store: Folder) -> None:
 
 def test_constants_that_are_not_the_papers_have_no_known_budget(store: Folder) -> None:
     write_study(store, {("freeway", "cts"): [1.0]}, bonus=BonusConfig(name="cts", scale=7.0))
+    other = replace(METHODS["pixelcnn"].bonus, options={"decay": 1.0, "gate": "product"})
+    write_study(store, {("freeway", "pixelcnn"): [1.0]}, bonus=other)
     write_study(store, {("freeway", "mine"): [1.0]}, bonus=BonusConfig(name="module:Mine"))
     evidence = evidence_of(store)
     found = tunings(evidence)
-    assert [each.budget for each in found] == [None, None]
-    assert "Not known is how the constants of CTS, mine were chosen" in " ".join(statements(evidence, found))
+    assert [each.budget for each in found] == [None, None, None]
+    assert "Not known is how the constants of CTS, PixelCNN, mine were chosen" in " ".join(statements(evidence, found))
     assert {row[-1] for row in tuning_table(found).rows} == {"not known"}
 
 

@@ -181,4 +181,4 @@ def _has_the_papers_constants(run: Run) -> bool:
     options = bonus.pop("options")
     wanted = {f"bonus.{key}": value for key, value in bonus.items()}
     wanted |= {f"bonus.options.{key}": value for key, value in options.items()}
-    return all(run.settings.get(key) == value for key, value in wanted.items())
+    return wanted == {key: value for key, value in run.settings.items() if key.startswith("bonus.") and value != {}}
