@@ -116,9 +116,9 @@ def main() -> int:
     return 0 if share["cts"] < MOST_CTS_SHARE and max(ratios.values()) <= MOST_RATIO else 1
 
 
-def make(name: str, game: str = GAME, action_count: int = ACTIONS) -> Bonus:
-    """Return a bonus with the constants of its method, before its first step."""
-    context = Context(game, action_count, WorldConfig().stack_frames, FRAME_SHAPE, stream(0, "bonus"))
+def make(name: str, game: str = GAME) -> Bonus:
+    """Return a bonus with the constants of its method, before its first step, for a game with all 18 actions."""
+    context = Context(game, ACTIONS, WorldConfig().stack_frames, FRAME_SHAPE, stream(0, "bonus"))
     bonus = build(METHODS[name].bonus, context)
     assert bonus is not None
     return bonus
