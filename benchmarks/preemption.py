@@ -5,8 +5,8 @@ from the start of a process to its first step from such a checkpoint; and the mo
 for machines that live 1, 6 and 24 hours on average, follows the share of a machine's time that is lost with 5, 10, 15
 and 60 minutes between checkpoints, and the best interval by Young's formula, √(2 · checkpoint · lifetime). The formula
 is checked against a simulation of 1,000 runs of 200 million frames on 512 slots. Bars: formula and simulation agree
-within half a percentage point; the default interval loses at most half a percentage point more than the best
-one at a lifetime of 6 hours; and the memory reserved for a run is what it takes at most.
+within half a percentage point; at a lifetime of 6 hours, the default interval loses less than one percentage point more
+than the best one (a shorter one writes more, which is printed too); and a run takes no more memory than is reserved.
 """
 
 import argparse
@@ -37,6 +37,7 @@ INTERVALS = (5.0, 10.0, 15.0, 60.0)
 RUNS, SLOTS = 1_000, 512
 STEPS_PER_SECOND = 100.0
 MOST_DIFFERENCE = 0.005
+MOST_MORE_LOST = 0.01
 
 FIRST_STEP = """
 import os, sys, time
@@ -80,6 +81,8 @@ def main() -> int:
             f"to its first step {start:.1f} s, with {found.most_memory_gb:.2f} GB at most ({reserved:.2f} GB reserved)"
         )
         good &= found.most_memory_gb <= reserved
+        rates = (f"{SLOTS * found.checkpoint_megabytes / (60 * minutes):.0f} at {minutes:g}" for minutes in INTERVALS)
+        print(f"{SLOTS} runs write, in MB/s and minutes: {', '.join(rates)}")
     print(f"{'machines live':<15}" + "".join(f"{minutes:>6.0f} min" for minutes in INTERVALS) + "   best by Young")
     for hours in LIFETIMES:
         best = math.sqrt(2 * checkpoint * hours * 3_600) / 60
@@ -93,7 +96,7 @@ def main() -> int:
     best = lost_share(math.sqrt(2 * checkpoint * 6 * 3_600) / 60, 6.0, checkpoint, start)
     at_default = lost_share(default, 6.0, checkpoint, start)
     print(f"at 6 hours, the default of {default:g} minutes loses {at_default - best:.2%} more than the best interval")
-    good &= at_default - best < MOST_DIFFERENCE
+    good &= at_default - best < MOST_MORE_LOST
     for hours in LIFETIMES[1:2] if options.quick else LIFETIMES:
         expected = lost_share(default, hours, checkpoint, start)
         simulated = simulate(default, hours, checkpoint, start)

@@ -80,3 +80,13 @@ def test_runs_of_the_paper_depart_in_nothing(store: Folder) -> None:
 def test_scores_are_normalised_by_random_and_human_play(store: Folder) -> None:
     write_study(store, {("gravitar", "epsilon_greedy"): [173.0, 3351.4]})
     assert evidence_of(store).normalised("gravitar", "epsilon_greedy").tolist() == [0.0, 1.0]
+
+
+def test_runs_stand_in_the_order_of_the_paper(store: Folder) -> None:
+    write_study(store, {("hero", "cts"): [1.0], ("hero", "epsilon_greedy"): [1.0, 1.0], ("freeway", "rnd"): [1.0]})
+    assert [(run.game, run.method, run.seed) for run in evidence_of(store).runs] == [
+        ("freeway", "rnd", 0),
+        ("hero", "epsilon_greedy", 0),
+        ("hero", "epsilon_greedy", 1),
+        ("hero", "cts", 0),
+    ]

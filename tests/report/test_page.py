@@ -110,6 +110,13 @@ def test_whatever_is_wrong_stands_on_the_page_by_name(broken: tuple[Report, Page
     assert f"{kind},{where}," in told
 
 
+def test_one_message_about_many_places_stands_once(broken: tuple[Report, Page]) -> None:
+    _, page = broken
+    assert "montezuma_revenge , gravitar , private_eye" in page.text
+    assert "missing game 10" in page.text
+    assert page.text.count(": no run") == 1
+
+
 def test_runs_that_are_right_are_in_the_scores_of_a_broken_store(broken: tuple[Report, Page]) -> None:
     report, page = broken
     assert "3.60 (1.00 to 6.00; 5)" not in page.text  # seed 21 lacks its episodes only, and counts

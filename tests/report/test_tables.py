@@ -16,6 +16,7 @@ from offpiste.report.tables import (
     claims_table,
     game_table,
     imports_table,
+    is_numeric,
     level_of,
     parts_table,
     published_table,
@@ -72,6 +73,11 @@ def test_an_interval_takes_two_columns_of_a_file() -> None:
 )
 def test_cells_on_the_page(value: Any, text: str) -> None:
     assert shown(value) == text
+
+
+def test_a_column_with_a_number_in_it_stands_to_the_right() -> None:
+    table = Table("x", ("a", "b", "c"), [("text", None, None), (None, 1.5, None), ("more", "over 2,000", None)])
+    assert [is_numeric(table, place) for place in range(3)] == [False, True, False]
 
 
 def test_a_game_in_numbers(store: Folder) -> None:

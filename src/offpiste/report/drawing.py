@@ -1,6 +1,7 @@
 """The parts that figures are made of: axes, curves, intervals; and a figure as PDF, PNG and SVG for a page."""
 
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -179,13 +180,14 @@ def draw_interval(axes: Axes, place: float, value: float, interval: Interval | N
     axes.plot([value], [place], color=look.colour, marker=look.marker, markersize=6, linestyle="", **marks)
 
 
-def add_legend(figure: Figure, looks: Iterable[Look], columns: int = 8) -> None:
-    """Put the series' names above a figure."""
+def add_legend(figure: Figure, looks: Iterable[Look], most: int = 6) -> None:
+    """Put the series' names above a figure, in as many rows as that takes."""
     lines = [
         Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=look.label) for look in looks
     ]
     if lines:
-        figure.legend(handles=lines, loc="outside upper left", ncols=min(columns, len(lines)), borderaxespad=0.2)
+        columns = math.ceil(len(lines) / math.ceil(len(lines) / most))
+        figure.legend(handles=lines, loc="outside upper left", ncols=columns, borderaxespad=0.2)
 
 
 def grid_of_axes(figure: Figure, rows: int, columns: int, count: int, **options: Any) -> Sequence[Axes]:

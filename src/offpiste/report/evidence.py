@@ -87,8 +87,9 @@ _PROTOCOL = {table: to_dict(RunConfig())[table] for table in ("world", "agent", 
 
 def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
     """Take the runs of a store together, up to a frame or the end of the longest complete ones of each comparison."""
-    runs = tuple(run for run in results.runs if not run.variant)
-    tuning = tuple(run for run in results.runs if run.variant)
+    ordered = _ordered(results.runs)
+    runs = tuple(run for run in ordered if not run.variant)
+    tuning = tuple(run for run in ordered if run.variant)
     comparisons = _comparisons(runs)
     mixed: list[str] = []
     for group in (*comparisons, tuning):
@@ -118,6 +119,11 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         verdicts=tuple(claims.judge(scores)),
         mixed=tuple(mixed),
     )
+
+
+def _ordered(runs: Sequence[Run]) -> list[Run]:
+    games, methods = ordered_games(run.game for run in runs), ordered_methods(run.method for run in runs)
+    return sorted(runs, key=lambda run: (games.index(run.game), methods.index(run.method), run.variant, run.seed))
 
 
 def _comparisons(runs: Sequence[Run]) -> list[list[Run]]:

@@ -16,7 +16,7 @@ from offpiste.worlds.games import GAMES
 INK = "#1b1d21"
 MUTED = "#5c626c"
 GRID = "#dfe2e7"
-PUBLISHED_GREYS = ("#7d838d", "#a8875f")
+PUBLISHED_GREYS = ("#7d838d", "#a39178")
 """Two greys, one of them warm, that keep two published series apart."""
 PAGE_COLOURS = {
     INK: "var(--ink)",

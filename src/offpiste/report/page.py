@@ -19,12 +19,14 @@ from offpiste.errors import StoreError
 from offpiste.report import commands, contrasts, fairness, figures, overviews, settings, tables, weak
 from offpiste.report.drawing import Drawing, save
 from offpiste.report.evidence import PAPER_FRAMES, Evidence, gather
-from offpiste.report.look import frames_text, label, title
+from offpiste.report.look import label, title
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
 NOTES_SHOWN = 8
-"""Weak points of one kind on the page; the file has all."""
+"""Weak points of one kind on the page, and"""
+PLACES_SHOWN = 12
+"""places that one of them is about; the file has all."""
 ROWS_SHOWN = 30
 NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
@@ -125,6 +127,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         games=games,
         note_groups=_grouped(notes),
         notes_shown=NOTES_SHOWN,
+        places_shown=PLACES_SHOWN,
         rows_shown=ROWS_SHOWN,
         elsewhere=sum(bool(each.changes) for each in seams),
         fairness=fairness.statements(evidence, tuned),
@@ -201,11 +204,12 @@ def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:
     return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{told_why}."
 
 
-def _grouped(notes: Sequence[weak.Note]) -> Mapping[str, list[weak.Note]]:
-    groups: dict[str, list[weak.Note]] = defaultdict(list)
+def _grouped(notes: Sequence[weak.Note]) -> dict[str, tuple[int, list[tuple[str, list[str]]]]]:
+    """Return by kind how many there are, and each message with all the places that it is about."""
+    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for note in notes:
-        groups[note.kind].append(note)
-    return groups
+        groups[note.kind][note.message].append(note.where)
+    return {kind: (sum(map(len, told.values())), list(told.items())) for kind, told in groups.items()}
 
 
 def _count(number: int, what: str) -> str:
@@ -224,7 +228,6 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"shown": tables.shown, "title": title, "frames": frames_text}
-    environment.tests["number"] = tables.is_number
+    environment.filters |= {"shown": tables.shown, "title": title, "right": tables.is_numeric}
     environment.globals["paper_games"] = tuple(GAMES)
     return environment.get_template("page.html")

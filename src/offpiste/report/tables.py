@@ -79,9 +79,9 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def is_number(value: Any) -> bool:
-    """Whether a cell stands to the right of its column."""
-    return value is None or isinstance(value, int | float | np.number | Interval)
+def is_numeric(table: Table, place: int) -> bool:
+    """Whether a column holds numbers, which stand to the right."""
+    return any(isinstance(row[place], int | float | np.number | Interval) for row in table.rows)
 
 
 # Findings and comparisons
@@ -128,7 +128,6 @@ def contrast_table(found: Sequence[Contrast]) -> Table:
     columns: dict[str, Callable[[Contrast], Any]] = {
         "games": lambda each: each.suite,
         "method": lambda each: label(each.method),
-        "number": lambda each: len(each.games),
         "pairs": lambda each: each.comparison.pairs,
         "share better": lambda each: each.comparison.probability,
         "exact interval": lambda each: each.comparison.probability_interval,

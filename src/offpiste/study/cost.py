@@ -19,9 +19,9 @@ _KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
 _PICTURE = 84
 _ACTIONS = 18  # the largest action set
 _ENTRY_BYTES = 400  # an entry of replay with its compressed picture, as a rule
-_WORST_ENTRY_BYTES = 900  # what to reserve: the worst picture, or twice the usual one while a checkpoint is restored
+_RESERVED_ENTRY_BYTES = 1_300  # the same in memory while a checkpoint is restored, when it is there more than once
 _LEAF_BYTES = 8  # its priority in a checkpoint
-_PROCESS_GB = 0.7  # Python, torch, numba and Ray's worker
+_PROCESS_GB = 0.9  # Python, torch, numba and Ray's worker
 _RECORD_BYTES = 1_500_000  # tables of 200 iterations
 _BONUS_MB = {"none": 0.0, "cts": 10.0, "pixelcnn": 0.3, "icm": 4.1, "rnd": 71.1, "rnd_released": 71.1}
 _OTHER_BONUS_MB = 71.1
@@ -55,7 +55,7 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
     if keep == "all":
         kept += 2 * checkpoint - weights + 1e-6 * _ENTRY_BYTES * min(steps, capacity)
     return Cost(
-        memory_gb=_PROCESS_GB + 1e-9 * _WORST_ENTRY_BYTES * capacity + 1e-3 * (6 * weights + 2 * bonus),
+        memory_gb=_PROCESS_GB + 1e-9 * _RESERVED_ENTRY_BYTES * capacity + 1e-3 * (6 * weights + 2 * bonus),
         checkpoint_mb=checkpoint,
         written_mb_per_second=checkpoint / (60 * config.machine.checkpoint_minutes) + new_pictures,
         kept_gb=1e-3 * kept,
