@@ -29,7 +29,7 @@ from secrets import token_hex
 from typing import Any
 
 from offpiste.config import RunConfig
-from offpiste.run.folder import digest
+from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store.records import REPRODUCIBLE, from_parquet
 from offpiste.store.storage import Folder

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from offpiste.run.folder import digest
+from offpiste.run.digest import digest
 from offpiste.store.storage import Folder
 
 SETTINGS = """

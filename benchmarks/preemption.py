@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from offpiste.config import AgentConfig, MachineConfig, RunConfig, to_toml
-from offpiste.run.folder import claim
 from offpiste.run.loop import Loop
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, begin_attempt
 from offpiste.store.records import RecordLog
+from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.cost import cost
 from recording import fill, record

@@ -16,12 +16,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from offpiste.analysis.claims import METHODS
+from offpiste.analysis.claims import PAPER_METHODS
 from offpiste.methods import base_run
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
-from synthetic_store import learning_curve, level, write_run
+from synthetic_store import learning_curve, write_run
 
 EPISODES = 20_000
 MOST_SECONDS = 60.0
@@ -92,11 +92,11 @@ def make_report(store: str, report: str) -> dict[str, float]:
 def write_store(store: Path, runs: int) -> None:
     """Write so many runs over the paper's games and methods."""
     folder = Folder(store)
-    kinds = [(game, method) for game in GAMES for method in METHODS]
+    kinds = [(game, method) for game in GAMES for method in PAPER_METHODS]
     for number in range(runs):
         game, method = kinds[number % len(kinds)]
         seed = number // len(kinds)
-        final = level(game, float(stream(seed, f"scale {game} {method}").uniform(0.1, 1.0)))
+        final = GAMES[game].score_at(stream(seed, f"scale {game} {method}").uniform(0.1, 1.0))
         curve = learning_curve(final, GAMES[game].random_score, abs(final) / 5 + 1)
         write_run(folder, replace(base_run(game, method), seed=seed), curve, EPISODES)
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from offpiste.config import RESULTS_VERSION, RunConfig, fingerprint, method, protocol, to_dict
+from offpiste.config import RunConfig
 from offpiste.seeding import stream
+from offpiste.store import run_folder
 from offpiste.store.records import schema
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
@@ -25,14 +26,7 @@ def write_run(store: Folder, config: RunConfig, curve: Curve, episodes: int, *, 
     whole = config.frames // frames
     iterations = max(1, round(done * whole))
     folder = store.below(config.run_id)
-    about = {
-        "run_id": config.run_id,
-        "config": to_dict(config),
-        "protocol_fingerprint": fingerprint(protocol(config)),
-        "method_fingerprint": fingerprint(method(config)),
-        "results_version": RESULTS_VERSION,
-        "offpiste": "synthetic",
-    }
+    about = run_folder.about(config) | {"offpiste": "synthetic"}
     status = {"state": "finished" if iterations == whole else "paused", "target_frames": config.frames}
     returns = curve(generator, whole)[:iterations]
     tables = {
@@ -61,11 +55,6 @@ def learning_curve(final: float, start: float, noise: float, middle: float = 0.3
         return start + (final - start) * rise + wander + generator.normal(0, noise / 4, iterations)
 
     return curve
-
-
-def level(game: str, share: float) -> float:
-    """Return the score that lies a share of the way from random to human play."""
-    return GAMES[game].random_score + share * (GAMES[game].human_score - GAMES[game].random_score)
 
 
 def _iterations(config: RunConfig, returns: NDArray[np.float64], generator: np.random.Generator) -> pa.Table:

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import re
 import typing
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from offpiste.config import (
     fingerprint,
     from_dict,
     identity,
-    method,
+    method_settings,
     parse_count,
-    protocol,
+    protocol_settings,
     read_toml,
     to_dict,
     to_toml,
@@ -394,7 +395,7 @@ def test_ranges_are_checked_without_a_file_too() -> None:
 
 
 def test_the_protocol_is_the_one_of_the_paper() -> None:
-    assert protocol(RunConfig()) == {
+    assert protocol_settings(RunConfig()) == {
         "results_version": RESULTS_VERSION,
         "world": {
             "frame_skip": 4,
@@ -423,7 +424,7 @@ def test_the_protocol_is_the_one_of_the_paper() -> None:
 
 
 def test_the_default_method_is_epsilon_greedy_without_a_bonus() -> None:
-    assert method(RunConfig()) == {
+    assert method_settings(RunConfig()) == {
         "exploration": {
             "epsilon_start": 1.0,
             "epsilon_final": 0.01,
@@ -448,22 +449,22 @@ def test_a_setting_changes_the_fingerprint_of_its_own_kind_and_no_other(name: st
     table = name.partition(".")[0]
     is_protocol = table in ("world", "agent", "schedule")
     is_method = table in ("exploration", "bonus")
-    assert (fingerprint(protocol(changed)) != fingerprint(protocol(default))) == is_protocol
-    assert (fingerprint(method(changed)) != fingerprint(method(default))) == is_method
+    assert (fingerprint(protocol_settings(changed)) != fingerprint(protocol_settings(default))) == is_protocol
+    assert (fingerprint(method_settings(changed)) != fingerprint(method_settings(default))) == is_method
 
 
 def test_a_version_with_other_results_has_another_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fingerprint(protocol(RunConfig()))
+    before = fingerprint(protocol_settings(RunConfig()))
     monkeypatch.setattr("offpiste.config.RESULTS_VERSION", RESULTS_VERSION + 1)
-    assert fingerprint(protocol(RunConfig())) != before
+    assert fingerprint(protocol_settings(RunConfig())) != before
 
 
 def test_a_fingerprint_is_the_same_after_toml(tmp_path: Path) -> None:
     config = from_dict(RunConfig, {"bonus": {"scale": 1, "options": {"width": 8}}})
     path = tmp_path / "run.toml"
     path.write_text(to_toml(config))
-    assert fingerprint(protocol(read_toml(path))) == fingerprint(protocol(config))
-    assert fingerprint(method(read_toml(path))) == fingerprint(method(config))
+    assert fingerprint(protocol_settings(read_toml(path))) == fingerprint(protocol_settings(config))
+    assert fingerprint(method_settings(read_toml(path))) == fingerprint(method_settings(config))
 
 
 # Identity
@@ -504,3 +505,32 @@ def test_a_run_keeps_its_name_whatever_else_changes(name: str) -> None:
 def test_a_device_is_the_processor_or_a_gpu_by_number(device: str) -> None:
     with pytest.raises(ConfigError, match=r"^machine.device is cpu, cuda or cuda:N, not "):
         config_with("machine.device", device)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Options of kinds that a bonus may have."""
+
+    sizes: tuple[int, ...] = (1,)
+    limit: float | None = None
+    either: int | str = 0
+
+
+def test_options_may_be_lists_of_any_length_and_of_one_kind_or_another() -> None:
+    found = from_dict(Options, {"sizes": [3, "2k"], "limit": 2, "either": "word"})
+    assert found == Options((3, 2_000), 2.0, "word")
+    assert from_dict(Options, {}) == Options()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sizes": 3}, "sizes is a list of values, not 3"),
+        ({"sizes": [1.5]}, "sizes is of kind int, not 1.5"),
+        ({"limit": "x"}, "limit is of kind float, not 'x'"),
+        ({"either": 1.5}, "either is of kind int or str, not 1.5"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_refused_in_words(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        from_dict(Options, settings)

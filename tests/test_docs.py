@@ -23,9 +23,12 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from offpiste.config import AgentConfig
+from offpiste.config import AgentConfig, RunConfig
 from offpiste.methods import METHODS
 from offpiste.store.records import EpisodeRow
+from offpiste.study import plan
+from offpiste.study.cost import cost
+from offpiste.study.plan import make_study, read_study
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -38,7 +41,7 @@ NOT_RUN = {
     "python -m build": "needs a package index; the release checklist has it",
     "scripts/check": "this test is part of it",
     "python benchmarks/*": "benchmarks take minutes to hours, and some a GPU; each has its own --quick",
-    "* s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",
+    "*s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",
     "ray *": "starts a cluster; the tests of the engine do",
     "aws *": "there is no such bucket",
     "export *": "sets up a cluster",
@@ -80,7 +83,7 @@ def shortened(command: str) -> str:
     """Return a command that does the same for a shorter time."""
     command = re.sub(r"--frames \S+", f"--frames {FRAMES}", command)
     command = re.sub(r"frames=[\d_]+", f"frames={FRAMES}", command)
-    command = re.sub(r"for seed in (\d+)[ \d]*;", r"for seed in \1;", command)
+    command = re.sub(r"for (\w+) in (\S+)[^;]*;", r"for \1 in \2;", command)
     for start, words in FEWER.items():
         if command.startswith(start) and words.split()[0] not in command:
             command += f" {words}"
@@ -88,9 +91,12 @@ def shortened(command: str) -> str:
 
 
 def shortened_study(text: str) -> str:
-    """Return a study of the last of its games, two of its methods, one seed and few frames."""
+    """Return a study of the last of its games, two of its methods, one value of a grid, one seed and few frames."""
     study = tomllib.loads(text)
-    less = {"games": study["games"][-1:], "methods": study["methods"][0:3:2], "seeds": study["seeds"][:1]}
+    methods = study["methods"][0:3:2]
+    for axis in [axis for method in methods if isinstance(method, dict) for axis in method.get("grid", {}).values()]:
+        axis["values"] = axis["values"][:1]
+    less = {"games": study["games"][-1:], "methods": methods, "seeds": study["seeds"][:1]}
     return tomli_w.dumps(study | less | {"frames": STUDY_FRAMES})
 
 
@@ -166,8 +172,13 @@ def test_commands_are_found_joined_and_shortened(tmp_path: Path) -> None:
     assert shortened("offpiste demo") == "offpiste demo --seconds 1"
     assert shortened("offpiste eval RUN --episodes 3") == "offpiste eval RUN --episodes 3"
     assert shortened("for seed in 1 2 3; do x; done") == "for seed in 1; do x; done"
+    assert (
+        shortened("for a in 0.1 2; do for b in x y; do z; done; done")
+        == "for a in 0.1; do for b in x; do z; done; done"
+    )
     assert reason_not_to_run("offpiste demo") is None
     assert reason_not_to_run("offpiste study run x.toml --store s3://bucket/x") is not None
+    assert reason_not_to_run("offpiste study run x.toml --store 's3://bucket/x?region=y'") is not None
     assert list(blocks(page))[1] == ("toml", "# a.toml\n$ no = 1\n")
 
 
@@ -199,6 +210,85 @@ def test_costs_on_the_page_that_reproduces_are_those_of_the_page_on_performance(
     assert {tuple(cell.partition(" (")[0] for cell in row) for row in performance} == reproduce
 
 
+def test_what_a_study_costs_on_gpus_follows_from_the_rates_that_the_page_gives() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    alone, shared = (float(_said(text, rf"{words} (\d+) (?:agent )?steps a second")) for words in ("At", "seventh, to"))
+    studies = {name: read_study(ROOT / "studies" / f"{name}.toml") for name in ("paper", "tuning", "first_million")}
+    paper, first = len(studies["paper"].runs), studies["first_million"].runs
+    rows = {row[0]: row for row in _rows(ROOT / "docs" / "performance.md") if len(row) == 5}
+    for beginning, runs, frames in (
+        ("one new bonus", paper // 6, RunConfig().frames),
+        ("the paper's comparison", paper, RunConfig().frames),
+        ("with its tuning", paper + len(studies["tuning"].runs), RunConfig().frames),
+        ("`first_million.toml`", len(first), first[0].frames),
+    ):
+        row = next(row for name, row in rows.items() if name.startswith(beginning))
+        assert row[1] == f"{runs:,}"
+        for gpus, told in zip((1, 10, 100), row[2:], strict=True):
+            rounds, rest = divmod(runs, 3 * gpus)  # what is left in the end has a GPU, or nearly, to itself
+            seconds = frames / 4 * (rounds / shared + bool(rest) / alone)
+            _assert_rounded(told, seconds)
+
+
+def test_what_the_comparison_costs_on_processors_follows_from_the_tables_of_the_page() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    table = {row[0]: row[1].split(" to ") for row in _rows(ROOT / "docs" / "performance.md") if len(row) == 3}
+    step = 1 / float(_said(text, r"that is (\d+) agent steps"))
+    bonus = {name: sum(map(float, table[name])) / len(table[name]) / 1e3 for name in ("CTS", "PixelCNN", "ICM", "RND")}
+    all_six = 6 * step + sum(bonus.values())
+    steps = RunConfig().frames / 4
+    for words, seconds in (
+        (r"frames\s+takes (\d+ days)", steps * step),
+        (r"run of RND takes (\d+ days)", steps * (step + bonus["RND"])),
+        (r"about (\d+ core-years)", 60 * steps * all_six),
+        (r"about (\d+ core-days)", 60 * 250_000 * all_six),
+    ):
+        _assert_rounded(_said(text, words), seconds)
+    reproduce = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    ends = (_said(reproduce, r"takes (\d+) \(ε-greedy\)"), _said(reproduce, r"to (\d+) days \(RND\)"))
+    assert ends == (_said(text, r"frames\s+takes (\d+) days"), _said(text, r"run of RND takes (\d+) days"))
+    assert _said(reproduce, r"about (\d+) core-years") == _said(text, r"about (\d+) core-years")
+
+
+def test_what_the_comparison_keeps_is_what_its_plan_prints() -> None:
+    kept = [cost(run, "results").kept_gb for run in read_study(ROOT / "studies" / "paper.toml").runs]
+    text = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert f"{round(1e3 * min(kept), -1):.0f} to {round(1e3 * max(kept), -1):.0f} MB" in text
+    assert f"{sum(kept):.0f} GB in all" in text
+
+
+def test_other_pages_give_the_costs_of_the_page_on_performance() -> None:
+    rows = {row[1]: row for row in _rows(ROOT / "docs" / "performance.md") if len(row) == 5 and "frames" not in row[0]}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = re.search(r"(\d+) days on one GPU, (\d+) on ten, ([\d.]+) on a hundred", readme)
+    assert told is not None
+    assert [f"{number} days" for number in told.groups()] == [cell.partition(" (")[0] for cell in rows["360"][2:]]
+    bonus = (ROOT / "docs" / "your-bonus.md").read_text(encoding="utf-8")
+    assert f"{rows['60'][2]} on one GPU or {rows['60'][4].partition(' (')[0]} on a hundred" in bonus
+
+
+def test_the_layers_are_those_that_the_imports_are_checked_by() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    told = [re.findall(r"`(\w+)`", row[0]) for row in _table(ROOT / "docs" / "architecture.md", "layer")]
+    assert told == [layer.replace("offpiste.", "").split(" | ") for layer in layers]
+
+
+def test_every_study_in_the_documentation_makes_sense() -> None:
+    found = [tomllib.loads(text) for page in PAGES for language, text in blocks(page) if language == "toml"]
+    studies = [make_study("of the page", content) for content in found if "games" in content]
+    assert {len(study.runs) for study in studies} >= {9, 30, 60}
+    assert {run.bonus.name for study in studies for run in study.runs} >= {"simhash:SimHash", "rnd"}
+
+
+def test_the_keys_of_a_study_are_those_that_it_may_have() -> None:
+    for heading, kind in (("key", plan._File), ("key of `[[methods]]`", plan.Arm)):
+        keys = {row[0].strip("`[]") for row in _table(ROOT / "docs" / "cluster.md", heading)}
+        assert keys == {field.name for field in dataclasses.fields(kind)}
+
+
 def test_a_table_of_fields_has_a_row_for_each_with_its_docstring(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
@@ -208,6 +298,7 @@ def test_a_table_of_fields_has_a_row_for_each_with_its_docstring(monkeypatch: py
     assert rows[2] == "| `iteration` | int | Counted from 1. |"
     assert "| `bonus_max` | float, may be empty | Greatest unscaled bonus. |" in rows
     assert "| `batch_size` | `32` | Transitions per update. |" in list(table(AgentConfig, "default"))
+    assert any(row.startswith("| `agent` | see below |") for row in table(RunConfig, "default"))
 
 
 def test_every_public_name_is_on_its_page() -> None:
@@ -239,6 +330,30 @@ def test_every_dependency_has_its_line() -> None:
     for requirement in wanted:
         name = re.split(r"[\[>=<]", requirement)[0]
         assert name == "offpiste" or f"`{name}`" in page, name
+
+
+def _said(text: str, pattern: str) -> str:
+    """Return what the one group of a pattern matches."""
+    match = re.search(pattern, text)
+    assert match is not None, pattern
+    return match[1]
+
+
+def _assert_rounded(told: str, seconds: float) -> None:
+    """Check that a time such as 3.1 days or 17 core-years is right to the last digit that is given."""
+    match = re.match(r"([\d.]+) (?:core-)?(minute|hour|day|year)s?", told)
+    assert match is not None, told
+    number, unit = match.groups()
+    digits = len(number.partition(".")[2])
+    exact = seconds / {"minute": 60, "hour": 3_600, "day": 86_400, "year": 365.25 * 86_400}[unit]
+    assert round(exact, digits) == float(number), f"{told}, and it is {exact:.3f} {unit}s"
+
+
+def _table(page: Path, heading: str) -> list[list[str]]:
+    """Return the rows of the table whose first column is called so."""
+    tables = re.findall(r"(?:^\|.*\n)+", page.read_text(encoding="utf-8"), re.MULTILINE)
+    (text,) = [text for text in tables if text.startswith(f"| {heading} |")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
 
 
 def _rows(page: Path) -> Iterator[list[str]]:

@@ -11,7 +11,9 @@ import json
 import math
 import re
 import tomllib
+import types
 import typing
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -163,14 +165,14 @@ class RunConfig:
         return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
 
 
-def protocol(config: RunConfig) -> dict[str, Any]:
+def protocol_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that every method shares; the game is left out, so that games can be compared."""
     settings = to_dict(config)
     shared = {table: settings[table] for table in ("world", "agent", "schedule")}
     return {**shared, "results_version": RESULTS_VERSION}
 
 
-def method(config: RunConfig) -> dict[str, Any]:
+def method_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that make up the way of exploring."""
     settings = to_dict(config)
     return {"exploration": settings["exploration"], "bonus": settings["bonus"]}
@@ -261,6 +263,12 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
         if value not in typing.get_args(hint):
             raise ConfigError(f"{name} is one of {', '.join(map(repr, typing.get_args(hint)))}, not {value!r}")
         return value
+    if origin in (typing.Union, types.UnionType):
+        return _checked_union(hint, value, name)
+    if origin is tuple and typing.get_args(hint)[1:] == (...,):
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{name} is a list of values, not {value!r}")
+        return tuple(_checked(typing.get_args(hint)[0], item, name) for item in value)
     if origin is tuple:
         if not isinstance(value, list | tuple) or len(value) != len(typing.get_args(hint)):
             raise ConfigError(f"{name} takes {len(typing.get_args(hint))} values, not {value!r}")
@@ -277,6 +285,15 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
         kind = expected.__name__ if isinstance(expected, type) else str(expected)
         raise ConfigError(f"{name} is of kind {kind}, not {value!r}")
     return value
+
+
+def _checked_union(hint: Any, value: Any, name: str) -> Any:
+    kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]  # TOML has no word for None
+    for kind in kinds:
+        with suppress(ConfigError):
+            return _checked(kind, value, name)
+    told = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+    raise ConfigError(f"{name} is of kind {told}, not {value!r}")
 
 
 def _required(field: "dataclasses.Field[Any]") -> bool:

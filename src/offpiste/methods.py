@@ -37,7 +37,7 @@ def find(name: str) -> Method:
     if name not in METHODS:
         raise ConfigError(
             f"no method named {name!r}{did_you_mean(name, METHODS)} "
-            "(`offpiste methods` lists them; a name of your own goes with --bonus)"
+            "(`offpiste methods` lists them; a name of your own goes with a bonus)"
         )
     return METHODS[name]
 

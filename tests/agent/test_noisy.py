@@ -10,7 +10,7 @@ import torch
 from offpiste import methods
 from offpiste.agent.networks import NoisyLinear, ValueNetwork
 from offpiste.agent.rainbow import Rainbow, epsilon
-from offpiste.agent.replay import Batch
+from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ScheduleConfig
 from offpiste.run.loop import Loop
 from offpiste.seeding import stream

@@ -25,7 +25,7 @@ from offpiste.agent.rainbow import (
     new_priorities,
     project,
 )
-from offpiste.agent.replay import Batch
+from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.seeding import stream
 from offpiste.store import arrays

@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from numpy.typing import NDArray
 
 from offpiste.agent import frames as frames_module
-from offpiste.agent.replay import Batch, Replay, chunk_slots
+from offpiste.agent.replay import Replay, chunk_slots
+from offpiste.batch import Batch
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, restore_generator, stream

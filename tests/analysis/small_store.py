@@ -5,7 +5,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from offpiste.config import RESULTS_VERSION, RunConfig, ScheduleConfig, fingerprint, method, protocol, to_dict
+from offpiste.config import RunConfig, ScheduleConfig
+from offpiste.store import run_folder
 from offpiste.store.records import AttemptRow, EpisodeRow, IterationRow, to_parquet
 from offpiste.store.storage import Folder
 
@@ -34,15 +35,7 @@ def write_run(store: Folder, config: RunConfig, returns: Sequence[float | None],
 
 def write_about(folder: Folder, config: RunConfig) -> None:
     """Write run.json."""
-    about = {
-        "run_id": config.run_id,
-        "config": to_dict(config),
-        "protocol_fingerprint": fingerprint(protocol(config)),
-        "method_fingerprint": fingerprint(method(config)),
-        "results_version": RESULTS_VERSION,
-        "offpiste": "0",
-    }
-    folder.put("run.json", json.dumps(about).encode())
+    folder.put("run.json", json.dumps(run_folder.about(config)).encode())
 
 
 def iteration_rows(returns: Sequence[float | None], *, complete: bool = True) -> list[IterationRow]:

@@ -12,9 +12,9 @@ from offpiste.analysis.claims import (
     FINDINGS,
     HARD,
     MARGIN,
-    METHODS,
     MONTEZUMA,
     NEWER,
+    PAPER_METHODS,
     Scores,
     Verdict,
     compare_methods,
@@ -33,13 +33,12 @@ def scores_of(seeds: int, effect: Callable[[str, str], float] = lambda *_: 0.0, 
     generator = np.random.default_rng(seeds)
     table: Table = {}
     for game, about in GAMES.items():
-        span = about.human_score - about.random_score
         table[game] = {
             method: {
-                seed: about.random_score + span * (effect(game, method) + float(generator.normal(0.0, noise)))
+                seed: about.score_at(effect(game, method) + float(generator.normal(0.0, noise)))
                 for seed in range(seeds)
             }
-            for method in METHODS
+            for method in PAPER_METHODS
         }
     return table
 
@@ -69,7 +68,7 @@ def test_every_finding_is_supported_by_scores_like_the_papers() -> None:
 def test_every_finding_is_contradicted_by_its_contrary() -> None:
     """Scores turned around, but for the ranking: that is contradicted by the same order everywhere."""
     turned = scores_of(20, lambda game, method: -as_in_the_paper(game, method))
-    same = scores_of(20, lambda _, method: float(METHODS.index(method)))
+    same = scores_of(20, lambda _, method: float(PAPER_METHODS.index(method)))
     found = {verdict.finding.key: verdict.verdict for verdict in judge(turned)}
     found["ranking-does-not-carry-over"] = verdict_on("ranking-does-not-carry-over", same).verdict
     assert set(found.values()) == {"contradicted"}
@@ -124,7 +123,7 @@ def test_a_wider_margin_turns_a_difference_into_none() -> None:
 def test_a_tie_at_nothing_does_not_hide_the_seeds_that_win() -> None:
     """Eight seeds of twenty find a reward and ε-greedy never does: the twelve ties say nothing."""
     scores = scores_of(20, noise=0.0)
-    scores[MONTEZUMA] = {m: {seed: 400.0 * (seed < 8 and m != BASELINE) for seed in range(20)} for m in METHODS}
+    scores[MONTEZUMA] = {m: {seed: 400.0 * (seed < 8 and m != BASELINE) for seed in range(20)} for m in PAPER_METHODS}
     verdict = verdict_on("bonuses-beat-baseline", scores)
     assert (verdict.verdict, verdict.p_for) == ("supported", 1 / 256)
 

@@ -52,9 +52,20 @@ def test_values_that_stand_iteration_by_iteration_are_not_joined_into_runs(tmp_p
     assert found.series == "dopamine jax"
 
 
+@pytest.mark.parametrize("name", ["montezumarevenge", "montezuma_revenge"])
+def test_a_game_of_two_words_is_known_however_its_name_is_written(tmp_path: Path, name: str) -> None:
+    endings = ("", "_CNN", "_Impala")
+    found = [read_dopamine(write(tmp_path, f"{name}{ending}.json", [record(0, 1.0)])) for ending in endings]
+    assert {each.game for each in found} == {"montezuma_revenge"}
+    assert [each.series for each in found] == ["dopamine tf", "dopamine jax", "dopamine jax impala"]
+
+
 def test_a_run_that_ended_early_has_nothing_where_it_did_not_come(tmp_path: Path) -> None:
     found = read_dopamine(write(tmp_path, "pong.json", [record(0, 1.0), record(1, 2.0), record(0, 3.0)]))
     assert found.returns == ((1.0, 2.0), (3.0, None))
+    frames, returns = found.curves()
+    assert frames.tolist() == [1e6, 2e6]
+    np.testing.assert_array_equal(returns, [[1.0, 2.0], [3.0, np.nan]])
 
 
 def test_series_have_fingerprints_of_their_own(tmp_path: Path) -> None:

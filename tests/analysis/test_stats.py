@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -14,10 +14,6 @@ from offpiste.analysis import stats
 from offpiste.analysis.stats import Array
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12).map(np.array)
-
-
-def test_a_score_is_normalised_to_random_and_human_play() -> None:
-    assert stats.normalise(np.array([173.0, 3351.4]), 173.0, 3351.4).tolist() == [0.0, 1.0]
 
 
 def test_the_final_score_is_the_mean_of_the_last_ten_iterations_or_of_all() -> None:
@@ -39,40 +35,32 @@ def test_the_optimality_gap_does_not_count_what_lies_above_the_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "shape", "iqm", "gap", "median", "improvement"),
+    ("seed", "shape", "iqm", "gap", "median"),
     [
-        (0, (5, 12), 0.7358489008209961, 0.36913096171591997, 0.7369301347931461, 0.5766666666666667),
-        (1, (3, 7), 0.7624451812650495, 0.3055932573088732, 0.7889165967162323, 0.6190476190476192),
-        (2, (10, 26), 0.6876337010159076, 0.42817874342612705, 0.6236546946807503, 0.5990384615384615),
+        (0, (5, 12), 0.7358489008209961, 0.36913096171591997, 0.7369301347931461),
+        (1, (3, 7), 0.7624451812650495, 0.3055932573088732, 0.7889165967162323),
+        (2, (10, 26), 0.6876337010159076, 0.42817874342612705, 0.6236546946807503),
     ],
 )
 def test_aggregates_equal_those_of_rliable(
-    seed: int, shape: tuple[int, int], iqm: float, gap: float, median: float, improvement: float
+    seed: int, shape: tuple[int, int], iqm: float, gap: float, median: float
 ) -> None:
     """The numbers are those of rliable 1.2.0 beside numpy 2.4.6, scipy 1.17.1 and pandas 2.3.3.
 
     It does not import beside pandas 3, so they were computed once in an environment of their own:
-    `metrics.aggregate_iqm(runs)`, `aggregate_optimality_gap(runs)`, `aggregate_median(runs)` and
-    `probability_of_improvement(runs.round(1), others)` with the arrays below, [runs, games].
+    `metrics.aggregate_iqm(runs)`, `aggregate_optimality_gap(runs)` and `aggregate_median(runs)` with the array below,
+    [runs, games].
     """
     runs = np.random.default_rng(seed).normal(0.7, 0.6, size=shape)
-    others = np.random.default_rng(seed + 100).normal(0.5, 0.6, size=shape).round(1)
     games = list(runs.T)
     assert stats.iqm(games) == pytest.approx(iqm, abs=1e-12)
     assert stats.optimality_gap(games) == pytest.approx(gap, abs=1e-12)
     assert stats.median_of_means(games) == pytest.approx(median, abs=1e-12)
-    found = stats.probability_of_improvement(list(runs.round(1).T), list(others.T))
-    assert found == pytest.approx(improvement, abs=1e-12)
 
 
-def test_a_tie_is_half_an_improvement() -> None:
-    assert stats.probability_of_improvement([np.array([1.0, 2.0])], [np.array([1.0, 1.0])]) == 0.75
-
-
-def test_each_game_counts_alike_in_the_improvement_whatever_its_number_of_runs() -> None:
+def test_each_game_counts_alike_in_the_gain_whatever_its_number_of_runs() -> None:
     first = [np.array([1.0]), np.zeros(5)]
     second = [np.array([0.0]), np.ones(7)]
-    assert stats.probability_of_improvement(first, second) == 0.5
     assert stats.mean_gain(first, second) == 0.0
 
 
@@ -95,7 +83,7 @@ def test_a_bootstrap_draws_within_each_game() -> None:
     """Were runs drawn across games, the mean would not always be 5."""
     groups = [np.zeros(4), np.full(4, 10.0)]
     interval = stats.bootstrap(groups, lambda drawn: np.mean([g.mean(axis=-1) for g in drawn], axis=0), _generator())
-    assert (interval.low, interval.high, interval.exact) == (5.0, 5.0, False)
+    assert (interval.low, interval.high) == (5.0, 5.0)
 
 
 def test_a_bootstrap_of_two_runs_is_that_of_their_four_resamples() -> None:
@@ -135,7 +123,7 @@ def test_the_share_above_a_level_is_strict() -> None:
 def test_six_values_give_the_interval_of_a_median_and_five_do_not() -> None:
     """Six values all lie on one side of their median with a chance of 2 / 2**6 = 3.1%, five with one of 6.3%."""
     found = stats.median_interval(np.array([5.0, 1.0, 4.0, 2.0, 6.0, 3.0]))
-    assert found == stats.Interval(1.0, 6.0, exact=True)
+    assert found == stats.Interval(1.0, 6.0)
     assert stats.median_interval(np.arange(5.0)) is None
     assert stats.median_interval(np.array([])) is None
 
@@ -213,46 +201,9 @@ def test_a_sum_over_unlike_games_never_rejects_too_often_on_average() -> None:
     assert 0.0 < counts[rejected].sum() <= 0.05
 
 
-def test_the_rank_test_tries_every_way_to_deal_the_runs() -> None:
-    """Against all 252 splits of five and five, with ties."""
-    first, second = np.array([3.0, 4.0, 4.0, 7.0, 9.0]), np.array([1.0, 4.0, 2.0, 0.0, 3.0])
-    pooled = oracle.rankdata(np.concatenate([first, second]))
-    sums = np.array([pooled[list(chosen)].sum() for chosen in combinations(range(10), 5)])
-    greater, less = stats.rank_test([first], [second])
-    assert greater == pytest.approx((sums >= pooled[:5].sum()).mean())
-    assert less == pytest.approx((sums <= pooled[:5].sum()).mean())
-
-
-def test_the_rank_test_of_one_game_is_mann_and_whitneys() -> None:
-    generator = _generator()
-    for count in (3, 5, 10, 20):
-        first, second = generator.normal(0.5, 1.0, count), generator.normal(0.0, 1.0, count)
-        found = stats.rank_test([first], [second])
-        for p_value, alternative in zip(found, ("greater", "less"), strict=True):
-            expected = oracle.mannwhitneyu(first, second, alternative=alternative, method="exact").pvalue
-            assert p_value == pytest.approx(expected)
-
-
-def test_the_rank_test_of_two_games_tries_every_pair_of_ways() -> None:
-    first, second = [np.array([1.0, 5.0]), np.array([2.0, 2.0])], [np.array([0.0, 3.0]), np.array([1.0, 2.0])]
-    sums = []
-    for a, b in zip(first, second, strict=True):
-        ranks = oracle.rankdata(np.concatenate([a, b]))
-        sums.append(([ranks[list(chosen)].sum() for chosen in combinations(range(4), 2)], ranks[:2].sum()))
-    every = np.array([a + b for a, b in product(sums[0][0], sums[1][0])])
-    assert stats.rank_test(first, second)[0] == pytest.approx((every >= sums[0][1] + sums[1][1]).mean())
-
-
-def test_the_rank_test_is_deceived_by_unequal_spreads_which_is_why_no_verdict_uses_it() -> None:
-    """The rival of the two-valued test above: with five seeds it rejects in 6 of 32 cases instead of 1 in 20."""
-    outcomes = [np.array(signs) for signs in product((-1.0, 1.0), repeat=5)]
-    assert sum(stats.rank_test([signs], [np.zeros(5)])[0] <= 0.05 for signs in outcomes) == 6
-
-
 @given(scores)
 def test_all_equal_scores_are_never_significant(values: Array) -> None:
     same = np.full(values.size, values[0])
-    assert stats.rank_test([same], [same]) == (1.0, 1.0)
     found = stats.compare([same - same], 0.05)
     assert (found.p_better, found.p_worse) == (1.0, 1.0)
 
@@ -270,29 +221,19 @@ def test_the_rank_correlation_is_spearmans_and_its_p_value_that_of_all_120_order
         return float(np.mean([oracle.spearmanr(ranks[list(order)], other).statistic for other in others]))
 
     every = np.array([mean_spearman(order) for order in permutations(range(5))])
-    value, greater, less = stats.rank_correlation(ranks, others)
+    value, greater = stats.rank_correlation(ranks, others)
     assert value == pytest.approx(every[0])
     assert stats.mean_spearman(ranks, others) == value
     assert greater == pytest.approx((every >= every[0] - 1e-9).mean())
-    assert less == pytest.approx((every <= every[0] + 1e-9).mean())
 
 
 def test_the_same_ranking_in_six_games_has_the_least_p_value_there_is() -> None:
     found = stats.rank_correlation(np.arange(6.0), np.tile(np.arange(6.0), (6, 1)))
-    assert found == pytest.approx((1.0, 1 / 720, 1.0))
+    assert found == pytest.approx((1.0, 1 / 720))
 
 
 def test_methods_that_are_all_equal_have_no_rank_correlation() -> None:
-    assert stats.rank_correlation(np.zeros(6), np.tile(np.arange(6.0), (6, 1))) == (0.0, 1.0, 1.0)
-
-
-def test_many_methods_take_a_generator_that_draws_orders() -> None:
-    ranks = np.arange(9.0)
-    with pytest.raises(ValueError, match="9 methods have too many orders"):
-        stats.rank_correlation(ranks, ranks[None])
-    value, greater, _ = stats.rank_correlation(ranks, ranks[None], _generator())
-    assert value == pytest.approx(1.0)
-    assert greater == pytest.approx(1 / 20_001)  # the order as it is counts too, so this is never 0
+    assert stats.rank_correlation(np.zeros(6), np.tile(np.arange(6.0), (6, 1))) == (0.0, 1.0)
 
 
 def test_mean_ranks_are_over_all_runs_of_a_game() -> None:

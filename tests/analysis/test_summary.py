@@ -41,7 +41,6 @@ def test_a_run_in_numbers(results: Results) -> None:
 
 def test_runs_that_have_not_come_so_far_have_no_score_in_the_table(results: Results) -> None:
     assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [4.5]
-    assert len(score_table(summarise(results), "area")["freeway"]["epsilon_greedy"]) == 1
 
 
 def test_all_runs_can_be_held_to_an_earlier_frame(results: Results) -> None:
@@ -59,6 +58,16 @@ def test_a_run_shorter_than_an_iteration_is_scored_by_what_it_has(tmp_path: Path
     write_run(store, config_of(frames=200), [3.0])
     (summary,) = summarise(load(store))
     assert (summary.reached, summary.final) == (True, 3.0)
+
+
+def test_a_run_reaches_a_frame_between_two_steps_with_the_step_before(tmp_path: Path) -> None:
+    store = Folder(tmp_path)
+    write_run(store, config_of(frames=1_203), [1.0, 2.0, 3.0])
+    results = load(store)
+    assert [summary.reached for summary in summarise(results)] == [True]
+    for frames, reached in ((1_203, True), (1_204, False), (3, True), (0, False)):
+        (summary,) = summarise(results, frames)
+        assert summary.reached is reached
 
 
 def test_mixed_runs_of_one_seed_are_all_in_the_table(tmp_path: Path) -> None:

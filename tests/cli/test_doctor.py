@@ -20,7 +20,7 @@ def examine(capsys: pytest.CaptureFixture[str], out: str) -> tuple[int, dict[str
 def test_a_machine_that_passes_the_tests_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = examine(capsys, str(tmp_path / "runs"))
     assert code == 0
-    assert {"python", "games", "torch", "bf16", "gpu", "memory", "store", "ray", "matplotlib"} <= set(found)
+    assert {"python", "games", "torch", "bf16", "gpu", "memory", "store", "cluster", "report"} <= set(found)
     assert found["games"][0] == "ok"
     assert "GB free" in found["store"][1]
     assert not (tmp_path / "runs").exists()
@@ -67,4 +67,4 @@ def test_a_look_that_fails_is_told_and_does_not_stop_the_others(
     code, found = examine(capsys, str(tmp_path))
     assert code == 1
     assert found["memory"] == ("FAILED", "RuntimeError: no idea")
-    assert "matplotlib" in found
+    assert "report" in found

@@ -41,7 +41,7 @@ def test_a_game_outside_the_paper_may_have_a_protocol_of_its_own(store: Folder) 
 def test_unlike_protocols_on_the_games_of_the_paper_are_refused_or_told(store: Folder) -> None:
     write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
     write_study(store, {("hero", "epsilon_greedy"): [2.0]}, agent=replace(RunConfig().agent, hidden_units=64))
-    with pytest.raises(RunMismatch, match=r"agent\.hidden_units is 512 in 1 and 64 in 1"):
+    with pytest.raises(RunMismatch, match=r"agent\.hidden_units is 512 in 1 and 64 in 1\. Put them .* --allow-mixed"):
         evidence_of(store)
     (told,) = evidence_of(store, allow_mixed=True).mixed
     assert "agent.hidden_units" in told

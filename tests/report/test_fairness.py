@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from offpiste.config import BonusConfig
-from offpiste.methods import METHODS
+from offpiste.methods import METHODS, base_run
 from offpiste.report.fairness import PAPER_SETTINGS, seeds_text, statements, tuning_table, tunings, variants_table
 from offpiste.store.storage import Folder
 from offpiste.study.plan import points_of, read_study
@@ -53,6 +53,26 @@ def test_constants_that_are_not_the_papers_have_no_known_budget(store: Folder) -
     assert [each.budget for each in found] == [None, None, None]
     assert "Not known is how the constants of CTS, PixelCNN, mine were chosen" in " ".join(statements(evidence, found))
     assert {row[-1] for row in tuning_table(found).rows} == {"not known"}
+
+
+@pytest.mark.parametrize("change", [{"noise_scale": 0.1}, {"epsilon_final": 0.05}, {"epsilon_decay_steps": 10}])
+def test_another_way_of_choosing_actions_is_not_the_papers_either(store: Folder, change: dict[str, float]) -> None:
+    noisy = replace(METHODS["noisy_nets"].exploration, **change)  # type: ignore[arg-type]
+    write_study(store, {("freeway", "noisy_nets"): [1.0]}, exploration=noisy)
+    write_study(store, {("freeway", "cts"): [1.0]}, exploration=replace(METHODS["cts"].exploration, **change))  # type: ignore[arg-type]
+    assert [each.elsewhere for each in tunings(evidence_of(store))] == [None, None]
+
+
+def test_every_method_as_it_is_has_the_papers_constants_on_every_kind_of_game(store: Folder) -> None:
+    for game in ("freeway", "deep_sea_6"):
+        for method in PAPER_SETTINGS:
+            write_run(store, base_run(game, method), [1.0] * 3)
+    assert {each.method: each.elsewhere for each in tunings(evidence_of(store))} == PAPER_SETTINGS
+
+
+def test_a_game_that_this_version_does_not_know_has_no_known_constants(store: Folder) -> None:
+    write_study(store, {("deep_sea_99", "cts"): [1.0]})
+    assert [each.elsewhere for each in tunings(evidence_of(store))] == [None]
 
 
 def test_tuning_is_counted_and_its_game_and_seeds_told(store: Folder) -> None:

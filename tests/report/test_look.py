@@ -2,7 +2,7 @@
 
 import pytest
 
-from offpiste.analysis.claims import METHODS
+from offpiste.analysis.claims import PAPER_METHODS
 from offpiste.report.look import (
     PAGE_COLOURS,
     PUBLISHED_GREYS,
@@ -16,18 +16,18 @@ from offpiste.report.look import (
 
 
 def test_the_methods_of_the_paper_look_the_same_whatever_stands_beside_them() -> None:
-    together = looks([*METHODS, "rnd_released", "mine"])
-    for method in METHODS:
+    together = looks([*PAPER_METHODS, "rnd_released", "mine"])
+    for method in PAPER_METHODS:
         assert looks([method])[method] == together[method]
     assert len({look.colour for method, look in together.items() if method != "mine"}) == 7
 
 
 def test_a_method_of_somebodys_own_keeps_its_look_beside_those_of_the_paper() -> None:
-    assert looks(["mine"])["mine"] == looks(["mine", *METHODS])["mine"]
+    assert looks(["mine"])["mine"] == looks(["mine", *PAPER_METHODS])["mine"]
 
 
 def test_no_two_of_forty_methods_look_alike() -> None:
-    found = looks([*METHODS, *(f"bonus_{number}" for number in range(34))])
+    found = looks([*PAPER_METHODS, *(f"bonus_{number}" for number in range(34))])
     assert len({(look.colour, look.dashes, look.marker) for look in found.values()}) == 40
 
 
@@ -40,7 +40,7 @@ def test_published_series_are_told_apart_and_from_every_method() -> None:
     assert tf.colour != jax.colour
     assert tf.dashes != jax.dashes
     assert {tf.colour, jax.colour} == set(PUBLISHED_GREYS) < set(PAGE_COLOURS)
-    assert not {tf.colour, jax.colour} & {look.colour for look in looks(METHODS).values()}
+    assert not {tf.colour, jax.colour} & {look.colour for look in looks(PAPER_METHODS).values()}
 
 
 def test_order_is_that_of_the_paper_then_by_name() -> None:

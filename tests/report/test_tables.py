@@ -17,13 +17,13 @@ from offpiste.report.tables import (
     game_table,
     imports_table,
     is_numeric,
-    level_of,
     parts_table,
     published_table,
     runs_table,
     score_table,
     seeds_needed_table,
     shown,
+    threshold_of,
     to_csv,
 )
 from offpiste.store.storage import Folder
@@ -41,9 +41,7 @@ def row_of(table: Table, key: str) -> dict[str, Any]:
 
 
 def test_an_interval_takes_two_columns_of_a_file() -> None:
-    table = Table(
-        "x", ("name", "value", "interval"), [("a", 1 / 3, Interval(0.25, 0.5, True)), ("b,c", math.nan, None)]
-    )
+    table = Table("x", ("name", "value", "interval"), [("a", 1 / 3, Interval(0.25, 0.5)), ("b,c", math.nan, None)])
     assert list(csv.reader(io.StringIO(to_csv(table)))) == [
         ["name", "value", "interval, low", "interval, high"],
         ["a", str(1 / 3), "0.25", "0.5"],
@@ -67,7 +65,7 @@ def test_an_interval_takes_two_columns_of_a_file() -> None:
         (np.float64(2.5), "2.50"),
         (np.int64(7), "7"),
         (True, "yes"),
-        (Interval(-0.5, 0.5, True), "−0.50 to 0.50"),
+        (Interval(-0.5, 0.5), "−0.50 to 0.50"),
         ("text", "text"),
     ],
 )
@@ -83,7 +81,7 @@ def test_a_column_with_a_number_in_it_stands_to_the_right() -> None:
 def test_a_game_in_numbers(store: Folder) -> None:
     write_study(store, {("freeway", "epsilon_greedy"): [0.0, 0.0, 29.6]})
     row = row_of(game_table(evidence_of(store), "freeway"), "ε-greedy")
-    assert level_of("freeway") == pytest.approx(2.96)
+    assert threshold_of("freeway") == pytest.approx(2.96)
     assert row["seeds"] == "3 of 3"
     assert (row["mean"], row["greatest"]) == (pytest.approx(29.6 / 3), pytest.approx(29.6))
     assert (row["median"], row["least"]) == (0.0, 0.0)

@@ -33,6 +33,14 @@ def test_a_store_without_faults_lacks_only_what_was_not_run(store: Folder) -> No
     assert len(of_kind(found, "missing game")) == 11
 
 
+def test_a_complete_run_whose_frames_are_no_whole_steps_is_not_called_unfinished(store: Folder) -> None:
+    for seed in range(5):
+        write_run(store, config_of(seed=seed, frames=1_203), THREE)
+    evidence = evidence_of(store)
+    assert {note.kind for note in notes(evidence)} == {"not the paper’s protocol", "missing game", "equal scores"}
+    assert unfinished_table(evidence).rows == []
+
+
 def cut(run: Path) -> None:
     file = run / "iterations.parquet"
     file.write_bytes(file.read_bytes()[:-20])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from offpiste.agent.rainbow import Learned
-from offpiste.agent.replay import Batch
+from offpiste.batch import Batch
 from offpiste.bonuses.base import Transition
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.errors import NonFiniteLoss

@@ -29,15 +29,15 @@ from offpiste.config import (
     ScheduleConfig,
     WorldConfig,
     fingerprint,
-    method,
-    protocol,
+    method_settings,
+    protocol_settings,
     to_dict,
     to_toml,
 )
 from offpiste.errors import CheckpointError, ConfigError, NonFiniteLoss, RunMismatch, StoreError, Superseded
 from offpiste.run import train as train_module
+from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
-from offpiste.run.folder import digest
 from offpiste.run.loop import Loop
 from offpiste.run.train import Progress, train
 from offpiste.store import arrays
@@ -146,8 +146,8 @@ def test_a_finished_run_says_what_it_was(undisturbed: Finished) -> None:
     config = tiny_run()
     assert about["run_id"] == "montezuma_revenge/epsilon_greedy/seed-0"
     assert about["config"] == to_dict(config)
-    assert about["protocol_fingerprint"] == fingerprint(protocol(config))
-    assert about["method_fingerprint"] == fingerprint(method(config))
+    assert about["protocol_fingerprint"] == fingerprint(protocol_settings(config))
+    assert about["method_fingerprint"] == fingerprint(method_settings(config))
     assert about["results_version"] == RESULTS_VERSION
 
 
@@ -418,7 +418,7 @@ def test_a_run_of_a_version_with_other_results_is_continued_only_if_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(tiny_run(frames=0), Folder(tmp_path))
-    monkeypatch.setattr("offpiste.run.folder.RESULTS_VERSION", RESULTS_VERSION + 1)
+    monkeypatch.setattr("offpiste.store.run_folder.RESULTS_VERSION", RESULTS_VERSION + 1)
     with pytest.raises(RunMismatch, match=rf"results version {RESULTS_VERSION}\).*--accept-version"):
         train(tiny_run(frames=8), Folder(tmp_path))
     assert len(attempt_names(Folder(tmp_path))) == 1
@@ -539,11 +539,22 @@ def test_a_store_that_comes_back_in_time_for_the_last_write_lets_the_run_finish(
     assert {path.stem for path in tmp_path.glob("*.parquet")} == set(TABLES)
 
 
-def test_a_status_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Refusing(monkeypatch, "status.json", times=1_000)
+def test_a_status_that_cannot_be_written_on_the_way_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_module, "STATUS_SECONDS", 0.0)
+    refusing = Refusing(monkeypatch, "status.json", times=3)
     last = train(tiny_run(frames=40), Folder(tmp_path))
-    assert last.state == "finished"
+    assert (last.state, refusing.left) == ("finished", 0)
     assert "status could not be written" in last.note
+    assert json.loads((tmp_path / "status.json").read_text())["state"] == "finished"
+
+
+def test_a_run_is_finished_only_when_its_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("offpiste.run.train.time.sleep", lambda _: None)
+    Refusing(monkeypatch, "status.json", times=1_000)
+    with pytest.raises(StoreError, match="the store is away"):
+        train(tiny_run(frames=40), Folder(tmp_path))
 
 
 def test_an_older_checkpoint_that_had_to_be_used_is_noted_with_the_attempt(

@@ -8,7 +8,6 @@ import pytest
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, MachineConfig, RunConfig, ScheduleConfig
 from offpiste.methods import base_run
-from offpiste.run.folder import KEPT_ITERATIONS
 from offpiste.study import cost
 from tests.run.small import small_run
 
@@ -23,7 +22,6 @@ def test_the_counted_parameters_are_those_of_the_network(method: str, agent: Age
 
 
 def test_what_is_kept_grows_with_the_iterations_that_are_kept() -> None:
-    assert cost.KEPT_ITERATIONS == KEPT_ITERATIONS
     weights = 4e-9 * cost.parameters(RunConfig())
     one, all_six = RunConfig(frames=10**6), RunConfig()
     assert cost.cost(one, "results").kept_gb == pytest.approx(2 * weights, rel=0.01)

@@ -73,10 +73,10 @@ def store(tmp_path: Path) -> Folder:
 
 
 def driven(
-    study: Study, store: Folder, workers: Played, stopping: Callable[[], bool] = lambda: False
+    study: Study, store: Folder, workers: Played, stopping: Callable[[], bool] = lambda: False, **options: bool
 ) -> tuple[Summary, list[str]]:
     said: list[str] = []
-    return drive(study, store, workers, said.append, stopping), said
+    return drive(study, store, workers, said.append, stopping, **options), said
 
 
 def test_every_run_is_started_once_when_nothing_goes_wrong(store: Folder) -> None:
@@ -243,6 +243,44 @@ def test_a_run_in_other_hands_is_not_fought_over(store: Folder, clock: list[floa
     workers = Played(store, {taken.run_id: [Outcome("superseded")], study.runs[1].run_id: [PAUSED, finish_elsewhere]})
     assert driven(study, store, workers)[0] == Summary(2, 0, 0)
     assert workers.started.count(taken.run_id) == 1
+
+
+def test_a_run_in_other_hands_is_not_fought_over_where_its_version_was_accepted(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = tiny_study(seeds=[0, 1], keep="all")
+    taken = study.runs[0]
+    leave_status(store.below(taken.run_id), taken, "running", 100)
+    monkeypatch.setattr("offpiste.study.status.RESULTS_VERSION", 2)
+
+    def finish_elsewhere() -> Outcome:
+        leave_status(store.below(taken.run_id), taken, "finished", 400)
+        return FAILED
+
+    workers = Played(store, {taken.run_id: [Outcome("superseded")], study.runs[1].run_id: [PAUSED, finish_elsewhere]})
+    assert driven(study, store, workers, accept_version=True)[0] == Summary(2, 0, 0)
+    assert workers.started.count(taken.run_id) == 1
+
+
+def test_a_store_that_is_away_while_a_run_is_in_other_hands_is_waited_for(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = tiny_study(seeds=[0], keep="all")
+    taken = study.runs[0]
+    read_one = status.read_one
+    away = [2]
+
+    def sometimes(*arguments: Any, **named: Any) -> status.RunStatus:
+        if workers.started and away[0]:
+            away[0] -= 1
+            raise StoreError("away")
+        return read_one(*arguments, **named)
+
+    monkeypatch.setattr("offpiste.study.status.read_one", sometimes)
+    leave_status(store.below(taken.run_id), taken, "running", 100, seconds_ago=400)
+    workers = Played(store, {taken.run_id: [Outcome("superseded")]})
+    assert driven(study, store, workers)[0] == Summary(1, 0, 0)
+    assert away == [0]
 
 
 def test_a_run_that_other_hands_let_go_of_is_taken_up_again(store: Folder) -> None:

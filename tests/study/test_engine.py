@@ -15,7 +15,7 @@ import tomli_w
 from offpiste.config import RunConfig, to_dict
 from offpiste.errors import CheckpointError, ConfigError, NonFiniteLoss, OffpisteError, StoreError, Superseded
 from offpiste.run import train as train_module
-from offpiste.run.folder import digest
+from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from offpiste.study import engine, status
@@ -167,17 +167,6 @@ def test_what_numba_compiles_stays_on_the_machine_and_out_of_other_hands(
     folder.chmod(0o777)  # now anybody could put code there
     engine._keep_compiled_code_on_this_machine()
     assert "NUMBA_CACHE_DIR" not in os.environ
-
-
-def test_a_driver_that_gets_a_signal_finds_it_noted_and_the_second_interrupt_counts() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with engine._stop_flag() as told:
-        assert not told()
-        signal.raise_signal(signal.SIGTERM)
-        assert told()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 # With a real Ray

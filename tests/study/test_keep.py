@@ -1,5 +1,6 @@
 """Of a finished run its weights and tables are kept; whatever interrupts that, the next call finishes it."""
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -8,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from offpiste.errors import StoreError
+from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.evaluate import evaluate
+from offpiste.run.film import film
 from offpiste.run.train import train
 from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_object
+from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
-from offpiste.study.keep import dropped_replay, keep_results
+from offpiste.study.keep import keep_results
 from tests.study.small import tiny_study
 
 RUN = tiny_study().runs[0]
@@ -43,9 +46,9 @@ def test_weights_and_tables_stay_and_the_rest_goes(finished: Folder) -> None:
     tables = {name: finished.get(name) for name in finished.list() if name.endswith(".parquet")}
     before, played = size(finished), list(evaluate(finished, 2, seed=1))
     first = newest_object(finished, "kept/000001-weights")
-    assert not dropped_replay(finished)
+    assert not holds_only_results(finished)
     keep_results(finished)
-    assert dropped_replay(finished)
+    assert holds_only_results(finished)
     assert len(tables) == 4
     assert tables == {name: finished.get(name) for name in tables}
     assert list(evaluate(finished, 2, seed=1)) == played
@@ -109,5 +112,23 @@ def test_a_run_that_is_not_finished_is_left_alone(tmp_path: Path) -> None:
     folder.put("status.json", json.dumps({"state": "paused", "attempt": attempt}).encode())
     keep_results(folder)
     assert len(folder.list("objects")) == 2
-    assert not dropped_replay(folder)
-    assert not dropped_replay(Folder(tmp_path / "empty"))
+    assert not holds_only_results(folder)
+    assert not holds_only_results(Folder(tmp_path / "empty"))
+
+
+def test_asking_a_run_of_which_only_results_were_kept_for_more_says_so_and_harms_nothing(finished: Folder) -> None:
+    keep_results(finished)
+    before = {name: finished.get(name) for name in finished.list()}
+    with pytest.raises(CheckpointError, match="only the results were kept, and it cannot go on"):
+        train(dataclasses.replace(RUN, frames=2 * RUN.frames), finished)
+    assert {name: finished.get(name) for name in finished.list()} == before
+
+
+def test_the_last_bonus_model_stays_so_that_the_run_can_be_watched(tmp_path: Path) -> None:
+    run = tiny_study(methods=["cts"], seeds=[0]).runs[0]
+    folder = Folder(tmp_path)
+    train(run, folder)
+    model = newest_object(folder, "bonus")
+    keep_results(folder)
+    assert newest_object(folder, "bonus") == model
+    assert len(list(film(folder, steps=2, seed=0))) == 2

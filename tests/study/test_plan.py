@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offpiste.config import RunConfig, fingerprint, method, to_toml
+from offpiste.config import RunConfig, fingerprint, method_settings, to_toml
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
 from offpiste.study.plan import Arm, Study, check_options, make_study, points_of, read_study, shown
@@ -65,8 +65,8 @@ def test_every_method_of_the_paper_is_a_point_of_its_grid(tuning: Study) -> None
     }
     for arm in tuning.arms:
         assert chosen[arm.name] in points_of(arm)
-        wanted = fingerprint(method(base_run("montezuma_revenge", arm.name)))
-        same = [run for run in tuning.runs if run.method == arm.name and fingerprint(method(run)) == wanted]
+        wanted = fingerprint(method_settings(base_run("montezuma_revenge", arm.name)))
+        same = [run for run in tuning.runs if run.method == arm.name and fingerprint(method_settings(run)) == wanted]
         assert {run.variant for run in same} == {
             ",".join(f"{name}={shown(value)}" for name, value in chosen[arm.name].items())
         }
@@ -196,7 +196,7 @@ def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> No
         ({"games": ["trainig"]}, "no game or suite named 'trainig'; did you mean 'training'?"),
         ({"games": [1]}, "games are named by words, not 1"),
         ({"methods": ["rdn"]}, "no method named 'rdn'; did you mean 'rnd'?"),
-        ({"methods": [1]}, "a method of a study is a name, or a table with a name, not 1"),
+        ({"methods": [1]}, "a method of a study is a name, or a table with a name or a bonus, not 1"),
         ({"methods": [{"grid": {}}]}, "a method of a study is a name, or a table with a name"),
         ({"methods": [{"name": "rnd", "gird": {}}]}, "no setting named 'methods.gird'; did you mean 'methods.grid'?"),
         ({"keep": "some"}, "keep is one of 'results', 'all', not 'some'"),
@@ -235,7 +235,7 @@ def test_what_makes_no_sense_is_refused(content: dict[str, Any], message: str) -
             "the grid of rnd cannot set 'seed'; a study says that under 'seeds'",
         ),
         ({"beta": {"setting": "bonus.scale", "values": [1, 1]}}, "names the run freeway/rnd/beta=1/seed-0 twice"),
-        ({"beta": {"setting": "bonus.name", "values": ["a/b"]}}, "variant is letters, digits"),
+        ({"k": {"setting": "bonus.options.k", "values": ["a/b"]}}, "variant is letters, digits"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(grid: dict[str, Any], message: str) -> None:
@@ -260,3 +260,38 @@ def test_a_variant_that_is_no_name_of_a_folder_is_refused(variant: str) -> None:
 def test_a_run_without_a_variant_keeps_its_name() -> None:
     assert RunConfig(game="hero", method="rnd", seed=3).run_id == "hero/rnd/seed-3"
     assert RunConfig(game="hero", method="rnd", seed=3, variant="beta=2").run_id == "hero/rnd/beta=2/seed-3"
+
+
+# A bonus of one's own
+
+
+def test_a_bonus_of_ones_own_is_a_method_of_a_study() -> None:
+    (run,) = make_study("small", SMALL | {"methods": [{"bonus": "examples.simhash:SimHash"}]}).runs
+    assert run.run_id == "freeway/sim_hash/seed-0"
+    assert run == dataclasses.replace(base_run("freeway", None, "examples.simhash:SimHash"), frames=1_000)
+
+
+def test_a_bonus_of_ones_own_may_have_a_name_a_grid_and_other_actions() -> None:
+    arm = {"name": "noisy_nets+mine", "bonus": "a.b:Mine", "grid": {"beta": {"setting": "bonus.scale", "values": [2]}}}
+    (run,) = make_study("small", SMALL | {"methods": [arm]}).runs
+    assert run.run_id == "freeway/noisy_nets+mine/beta=2/seed-0"
+    assert (run.exploration.noisy, run.bonus.name, run.bonus.scale) == (True, "a.b:Mine", 2.0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"settings": {"bonus": {"name": "cts"}}},
+        {"methods": [{"name": "cts", "settings": {"bonus": {"name": "rnd"}}}]},
+        {"methods": [{"name": "cts", "grid": {"which": {"setting": "bonus.name", "values": ["rnd"]}}}]},
+    ],
+)
+def test_a_bonus_is_named_with_its_method_and_nowhere_else(content: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"cannot set 'bonus\.name'; say `bonus` in a table \[\[methods\]\]"):
+        make_study("small", SMALL | content)
+
+
+def test_a_bonus_without_options_is_refused_in_words() -> None:
+    study = make_study("small", SMALL | {"methods": [{"bonus": "fractions:Fraction"}]})
+    with pytest.raises(ConfigError, match="has no `Options`"):
+        check_options(study)

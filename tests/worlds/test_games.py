@@ -69,6 +69,13 @@ def test_every_game_of_the_table_is_shipped_and_its_yardsticks_are_in_order(name
     assert game.random_score < game.human_score
 
 
+def test_a_score_lies_a_share_of_the_way_from_random_to_human_play() -> None:
+    pitfall = GAMES["pitfall"]
+    assert pitfall.span == pytest.approx(6463.7 + 229.4)
+    assert [pitfall.score_at(share) for share in (0.0, 1.0)] == pytest.approx([-229.4, 6463.7])
+    assert pitfall.score_at(0.5) == pytest.approx(3117.15)
+
+
 def test_a_location_is_known_only_where_a_byte_is() -> None:
     without = {name for name, game in GAMES.items() if game.location is None}
     assert without == {"gravitar", "solaris", "asterix", "beam_rider"}

@@ -1,4 +1,4 @@
-"""Rainbow in Dopamine's reduced form: n-step, prioritised, distributional (C51); no double, duelling or noisy parts.
+"""Rainbow in Dopamine's reduced form: n-step, prioritised, distributional (C51); neither double nor duelling.
 
 The mathematics stands in pure functions; the agent holds the networks and the optimiser. One departure: Adam's ε is
 added to the bias-corrected root, as torch and optax do, where TensorFlow 1 added it to the uncorrected one; the two
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from offpiste.agent.networks import ValueNetwork
-from offpiste.agent.replay import Batch
+from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.neural import adam_arrays, copy_parameters, load_adam, load_network, network_arrays
 

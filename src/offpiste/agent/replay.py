@@ -6,7 +6,6 @@ episode, so that its first stacks need no special case. Stacks and n-step return
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.mixing import mix
 from offpiste.agent.sum_tree import SumTree
+from offpiste.batch import Batch
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
 from offpiste.errors import ConfigError
 from offpiste.store import arrays
@@ -22,22 +22,6 @@ from offpiste.store import arrays
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
 _COLUMNS = ("actions", "extrinsic", "bonus", "terminal")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Transitions drawn from replay; all arrays have the batch as their first dimension."""
-
-    indices: NDArray[np.int64]
-    priorities: NDArray[np.float64]
-    """Priorities at the time of the draw."""
-    frames: NDArray[np.uint8]
-    """[batch, stack + n, height, width]: the first `stack` are the state, the last `stack` the state n steps on."""
-    actions: NDArray[np.int64]
-    returns: NDArray[np.float32]
-    """Discounted sum of n mixed rewards, or of those up to the end of the episode."""
-    terminal: NDArray[np.bool_]
-    """Whether the episode ended within the n steps; what lies beyond is then not part of `frames`' meaning."""
 
 
 class Replay:

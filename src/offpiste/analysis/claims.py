@@ -17,7 +17,6 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offpiste.analysis.stats import (
     LEVEL,
@@ -37,7 +36,7 @@ BASELINE = "epsilon_greedy"
 PSEUDO_COUNTS = ("cts", "pixelcnn")
 NEWER = ("pixelcnn", "icm", "rnd")
 BONUSES = ("cts", "pixelcnn", "icm", "rnd")
-METHODS = (BASELINE, "noisy_nets", *BONUSES)
+PAPER_METHODS = (BASELINE, "noisy_nets", *BONUSES)
 MONTEZUMA = SUITES["montezuma"][0]
 HARD, EASY = SUITES["hard"], SUITES["training"]
 
@@ -170,15 +169,14 @@ def paired(scores: Scores, game: str, methods: Sequence[str]) -> Array:
 
 def _bonuses_beat_baseline(scores: Scores, margin: float) -> Part:
     parts = [
-        _leaf(scores, (MONTEZUMA,), bonus, BASELINE, margin, "p_better", "p_not_better", "beats") for bonus in BONUSES
+        _leaf(scores, MONTEZUMA, bonus, BASELINE, margin, "p_better", "p_not_better", "beats") for bonus in BONUSES
     ]
     return _at_least(len(parts), parts, "every bonus beats ε-greedy")
 
 
 def _newer_do_not_beat_cts(scores: Scores, margin: float) -> Part:
     parts = [
-        _leaf(scores, (MONTEZUMA,), newer, "cts", margin, "p_not_better", "p_better", "does not beat")
-        for newer in NEWER
+        _leaf(scores, MONTEZUMA, newer, "cts", margin, "p_not_better", "p_better", "does not beat") for newer in NEWER
     ]
     return _at_least(len(parts), parts, "no newer bonus beats CTS")
 
@@ -189,17 +187,17 @@ def _ranking_does_not_carry_over(scores: Scores, margin: float) -> Part:
     The contrary, that the rankings are alike, is shown as if the methods were drawn at random from some larger set.
     """
     label = "mean rank correlation of Montezuma with the other hard games"
-    seeds = min(len(scores.get(game, {}).get(method, {})) for game in (MONTEZUMA, *HARD) for method in METHODS)
+    seeds = min(len(scores.get(game, {}).get(method, {})) for game in (MONTEZUMA, *HARD) for method in PAPER_METHODS)
     if not seeds:
         return Part(label, 1.0, 1.0, 0)
-    runs = {game: paired(scores, game, METHODS) for game in (MONTEZUMA, *HARD)}
+    runs = {game: paired(scores, game, PAPER_METHODS) for game in (MONTEZUMA, *HARD)}
     reversals = []
-    for a, b in combinations(range(len(METHODS)), 2):
+    for a, b in combinations(range(len(PAPER_METHODS)), 2):
         there = compare([runs[MONTEZUMA][a] - runs[MONTEZUMA][b]], margin)
         elsewhere = compare([runs[game][a] - runs[game][b] for game in HARD], margin)
         reversals += [max(there.p_better, elsewhere.p_worse), max(there.p_worse, elsewhere.p_better)]
-    ranks = [mean_ranks([_runs(scores, game, method) for method in METHODS]) for game in (MONTEZUMA, *HARD)]
-    correlation, p_against, _ = rank_correlation(ranks[0], np.array(ranks[1:]))
+    ranks = [mean_ranks([_runs(scores, game, method) for method in PAPER_METHODS]) for game in (MONTEZUMA, *HARD)]
+    correlation, p_against = rank_correlation(ranks[0], np.array(ranks[1:]))
     return Part(
         label,
         p_for=min(1.0, len(reversals) * min(reversals)),
@@ -215,7 +213,7 @@ def _baseline_on_par(scores: Scores, margin: float) -> Part:
     games = []
     for game in HARD:
         parts = [
-            _leaf(scores, (game,), bonus, BASELINE, margin, "p_not_better", "p_better", "does not beat")
+            _leaf(scores, game, bonus, BASELINE, margin, "p_not_better", "p_better", "does not beat")
             for bonus in BONUSES
         ]
         games.append(_at_least(len(parts), parts, f"no bonus beats ε-greedy on {game}"))
@@ -242,9 +240,9 @@ def _pseudo_counts_lose_but_on_seaquest(scores: Scores, margin: float) -> Part:
     for bonus in PSEUDO_COUNTS:
         for game in EASY:
             if game == "seaquest":
-                leaf = _leaf(scores, (game,), bonus, BASELINE, margin, "p_not_worse", "p_worse", "does not lose to")
+                leaf = _leaf(scores, game, bonus, BASELINE, margin, "p_not_worse", "p_worse", "does not lose to")
             else:
-                leaf = _leaf(scores, (game,), bonus, BASELINE, margin, "p_worse", "p_not_worse", "loses to")
+                leaf = _leaf(scores, game, bonus, BASELINE, margin, "p_worse", "p_not_worse", "loses to")
             parts.append(leaf)
     return _at_least(len(parts), parts, "lose everywhere but on Seaquest")
 
@@ -259,7 +257,7 @@ def _noisy_nets_most_consistent(scores: Scores, margin: float) -> Part:
     parts = []
     for bonus, games in zip(BONUSES, bonuses, strict=True):
         label = f"{bonus} falls behind ε-greedy on more games than noisy_nets"
-        parts.append(_weigh([games - noisy], 1.0, "p_better", "p_not_better", label))
+        parts.append(_weigh(games - noisy, 1.0, "p_better", "p_not_better", label))
     return _at_least(len(parts), parts, "falls behind ε-greedy on fewer games than every bonus")
 
 
@@ -286,7 +284,7 @@ FINDINGS = (
         "order of each two of the six methods on Montezuma and over the other six hard games; rank correlation",
         "for: two sign tests in opposite directions, corrected for 30; against: exchange of the methods",
         _ranking_does_not_carry_over,
-        (((MONTEZUMA, *HARD), METHODS),),
+        (((MONTEZUMA, *HARD), PAPER_METHODS),),
     ),
     Finding(
         "baseline-on-par",
@@ -318,7 +316,7 @@ FINDINGS = (
         "number of games on which a seed's score lies below ε-greedy's by more than the margin",
         "sign test of that number beside each bonus's; all four must hold",
         _noisy_nets_most_consistent,
-        ((tuple(GAMES), METHODS),),
+        ((tuple(GAMES), PAPER_METHODS),),
     ),
 )
 
@@ -332,7 +330,7 @@ def _or_nan(value: float | None) -> float:
 
 
 def _scale(game: str) -> float:
-    return GAMES[game].human_score - GAMES[game].random_score if game in GAMES else 1.0
+    return GAMES[game].span if game in GAMES else 1.0
 
 
 def _differences(scores: Scores, game: str, first: str, second: str) -> Array:
@@ -340,18 +338,15 @@ def _differences(scores: Scores, game: str, first: str, second: str) -> Array:
     return np.asarray((runs[0] - runs[1]) / _scale(game))
 
 
-def _leaf(
-    scores: Scores, games: Sequence[str], first: str, second: str, margin: float, show: str, refute: str, verb: str
-) -> Part:
-    label = f"{first} {verb} {second} on {', '.join(games)}"
-    return _weigh([_differences(scores, game, first, second) for game in games], margin, show, refute, label)
+def _leaf(scores: Scores, game: str, first: str, second: str, margin: float, show: str, refute: str, verb: str) -> Part:
+    label = f"{first} {verb} {second} on {game}"
+    return _weigh(_differences(scores, game, first, second), margin, show, refute, label)
 
 
-def _weigh(differences: Sequence[NDArray[np.float64]], margin: float, show: str, refute: str, label: str) -> Part:
-    found = compare(differences, margin)
-    seeds = min(group.size for group in differences)
-    p_for, p_against = (getattr(found, show), getattr(found, refute)) if seeds else (1.0, 1.0)
-    return Part(label, p_for, p_against, seeds, games=len(differences), comparison=found)
+def _weigh(differences: Array, margin: float, show: str, refute: str, label: str) -> Part:
+    found = compare([differences], margin)
+    p_for, p_against = (getattr(found, show), getattr(found, refute)) if differences.size else (1.0, 1.0)
+    return Part(label, p_for, p_against, differences.size, comparison=found)
 
 
 def _at_least(needed: int, parts: Sequence[Part], label: str) -> Part:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from offpiste.analysis import reference
-from offpiste.errors import CheckpointError, OffpisteError, RunMismatch, StoreError
+from offpiste.errors import CheckpointError, OffpisteError, StoreError
 from offpiste.store import arrays
 from offpiste.store.checkpoints import attempt_names, checksum, read_manifest
 from offpiste.store.records import LOGGED, TABLES, schema
@@ -70,12 +70,17 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether it has got to its end."""
-        return self.frames >= self.target_frames > 0
+        return self.has_reached(self.target_frames)
 
     @property
     def arm(self) -> str:
         """What its seeds are averaged over: the method, with the variant where there is one."""
         return f"{self.method} {self.variant}" if self.variant else self.method
+
+    def has_reached(self, frames: int) -> bool:
+        """Whether it has come as far as that, in whole steps, for a run cannot end between two."""
+        skip = self.settings["world.frame_skip"]
+        return bool(self.frames // skip >= frames // skip and frames > 0)
 
     @property
     def iteration_frames(self) -> int:
@@ -115,7 +120,7 @@ class Results:
         """Return the columns of an answer as lists."""
         return [column.to_pylist() for column in self.query(sql).columns]
 
-    def having(self, table: str) -> set[str]:
+    def runs_with(self, table: str) -> set[str]:
         """Return the names of the runs that have this table."""
         if table not in self._files:
             self._open(table)
@@ -281,21 +286,16 @@ def load(store: str | Path | Folder) -> Results:
     return results
 
 
-def ensure_comparable(runs: Iterable[Run], *, allow_mixed: bool = False) -> None:
-    """Refuse runs that may not be drawn or averaged together, and name the settings that differ."""
-    runs = list(runs)
+def differences(runs: Sequence[Run]) -> str:
+    """Return why runs may not be drawn or averaged together, with the settings that differ; empty if they may."""
     arms: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         arms[run.arm].append(run)
     differing = _differing(runs, "protocol", ("world.", "agent.", "schedule.", "results_version"))
     for arm in arms.values():
         differing |= _differing(arm, "method_fingerprint", ("exploration.", "bonus."))
-    if differing and not allow_mixed:
-        told = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
-        raise RunMismatch(
-            f"these runs were not made alike: {told}. Put them in stores of their own, or compare them knowingly "
-            "with --allow-mixed"
-        )
+    told = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
+    return f"these runs were not made alike: {told}" if told else ""
 
 
 def _find_runs(root: Folder, warnings: list[LoadWarning], pool: ThreadPoolExecutor) -> list[str]:

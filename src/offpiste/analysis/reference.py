@@ -15,6 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from offpiste.config import fingerprint
 from offpiste.errors import StoreError
 from offpiste.store.storage import Folder
@@ -43,6 +46,11 @@ class Published:
     iteration_frames: int
     returns: tuple[tuple[float | None, ...], ...]
     """[runs, iterations]; None where a run has no such iteration."""
+
+    def curves(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return frames [iterations] and returns [runs, iterations], NaN where there is none."""
+        returns = np.array([[np.nan if value is None else value for value in run] for run in self.returns], np.float64)
+        return self.iteration_frames * np.arange(1.0, returns.shape[1] + 1), returns
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ def read_dopamine(file: str | Path, agent: str = "Rainbow") -> Published:
         raise StoreError(
             f"{path} holds a value that is no return or a negative iteration (value {wrong}); is it whole?"
         )
-    name, _, network = path.stem.partition("_") if path.stem.endswith(("_CNN", "_Impala")) else (path.stem, "", "")
+    name, _, network = path.stem.rpartition("_") if path.stem.endswith(("_CNN", "_Impala")) else (path.stem, "", "")
     implementation = "tf" if not network and "JAX" not in agent else "jax"
     series = f"dopamine {implementation}{' impala' if network == 'Impala' else ''}"
     returns, joined = _split(points)

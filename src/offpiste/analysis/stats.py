@@ -2,8 +2,9 @@
 
 What a verdict rests on is exact for any distribution of scores at any number of seeds: sign tests of seed-by-seed
 differences, Clopper–Pearson and order-statistic intervals. No valid test that the one of two methods is not the better
-can give less than 2**-n with n seeds: the other's scores may be two-valued around the first's. The rank test is
-sharper only because it supposes that the two distributions are the same, spread and all. Bootstrap intervals describe.
+can give less than 2**-n with n seeds: the other's scores may be two-valued around the first's. A rank test is
+sharper only because it supposes that the two distributions are the same, spread and all: benchmarks/calibration.py
+shows how unequal spreads deceive it. Bootstrap intervals describe.
 
 A group is an array of runs of one game along its last axis; several groups are several games. Groups that were
 resampled have the resamples along their first axis, and all statistics of groups take them.
@@ -24,17 +25,15 @@ Groups = Sequence[Array]
 
 LEVEL = 0.05
 """Chance of a wrong verdict, and of an interval that misses."""
-_MOST_EXACT_METHODS = 8
+_ENDS = (LEVEL / 2, 1 - LEVEL / 2)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a quantity lies, at 95% unless another level was asked for."""
+    """Where a quantity lies, at 95%."""
 
     low: float
     high: float
-    exact: bool
-    """Whether it holds at any number of seeds, or only describes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ class Comparison:
     def probability_interval(self) -> Interval:
         """Exact interval of that probability; a tie counts as neither end likes it."""
         low = proportion_interval(int((self.differences > 0).sum()), self.pairs).low
-        return Interval(low, proportion_interval(int((self.differences >= 0).sum()), self.pairs).high, exact=True)
+        return Interval(low, proportion_interval(int((self.differences >= 0).sum()), self.pairs).high)
 
     @property
     def difference(self) -> float:
@@ -79,14 +78,9 @@ class Comparison:
         return median_interval(self.differences)
 
 
-def normalise(scores: Array, random_score: float, human_score: float) -> Array:
-    """Return scores on the scale on which random play is 0 and a human is 1."""
-    return (scores - random_score) / (human_score - random_score)
-
-
-def final_score(curve: Array, last: int = 10) -> float:
-    """Return the mean of a curve's last iterations, or of all where there are fewer."""
-    return float(np.mean(curve[-last:]))
+def final_score(curve: Array) -> float:
+    """Return the mean of a curve's last ten iterations, or of all where there are fewer."""
+    return float(np.mean(curve[-10:]))
 
 
 def area(curve: Array) -> float:
@@ -109,25 +103,16 @@ def median_of_means(groups: Groups) -> Array:
     return np.asarray(np.median(np.stack([group.mean(axis=-1) for group in groups]), axis=0))
 
 
-def optimality_gap(groups: Groups, target: float = 1.0) -> Array:
-    """Return by how much runs miss the target on average; what lies above it does not make up for it."""
+def optimality_gap(groups: Groups) -> Array:
+    """Return by how much runs miss a human's 1 on average; what lies above it does not make up for it."""
     pooled = np.concatenate(groups, axis=-1)
-    return np.asarray(target - np.minimum(pooled, target).mean(axis=-1))
+    return np.asarray(1.0 - np.minimum(pooled, 1.0).mean(axis=-1))
 
 
 def performance_profile(groups: Groups, thresholds: Array) -> Array:
     """Return the share of runs above each threshold, along the last axis."""
     pooled = np.concatenate(groups, axis=-1)
     return np.asarray((pooled[..., None, :] > thresholds[:, None]).mean(axis=-1))
-
-
-def probability_of_improvement(first: Groups, second: Groups) -> Array:
-    """Return the mean over games of the chance that a run of the first beats a run of the second, a tie being half."""
-    chances = []
-    for a, b in zip(first, second, strict=True):
-        left, right = a[..., :, None], b[..., None, :]
-        chances.append(((left > right) + 0.5 * (left == right)).mean(axis=(-2, -1)))
-    return np.asarray(np.mean(chances, axis=0))
 
 
 def mean_gain(first: Groups, second: Groups) -> Array:
@@ -143,11 +128,10 @@ def bootstrap(
     statistic: Callable[[Groups], Array],
     generator: np.random.Generator,
     resamples: int = 2000,
-    level: float = LEVEL,
 ) -> Interval:
     """Return the percentile interval of a statistic when the runs of each game are drawn again."""
-    low, high = bootstrap_band(groups, statistic, generator, resamples, level)
-    return Interval(float(low), float(high), exact=False)
+    low, high = bootstrap_band(groups, statistic, generator, resamples)
+    return Interval(float(low), float(high))
 
 
 def bootstrap_band(
@@ -155,16 +139,13 @@ def bootstrap_band(
     statistic: Callable[[Groups], Array],
     generator: np.random.Generator,
     resamples: int = 2000,
-    level: float = LEVEL,
 ) -> Array:
     """Return lower and upper ends for a statistic that is an array, for example a performance profile."""
     drawn = [group[generator.integers(group.size, size=(resamples, group.size))] for group in groups]
-    return np.asarray(np.quantile(statistic(drawn), (level / 2, 1 - level / 2), axis=0))
+    return np.asarray(np.quantile(statistic(drawn), _ENDS, axis=0))
 
 
-def curve_band(
-    curves: Array, generator: np.random.Generator, resamples: int = 1000, level: float = LEVEL
-) -> tuple[Array, Array]:
+def curve_band(curves: Array, generator: np.random.Generator, resamples: int = 1000) -> tuple[Array, Array]:
     """Return the mean curve of seeds [seeds, iterations] and its bootstrap band [2, iterations].
 
     Iterations that a seed has not reached are NaN; the mean there is that of the others.
@@ -177,17 +158,17 @@ def curve_band(
         means = (weights @ values) / (weights @ reached)
         mean = values.sum(axis=0) / reached.sum(axis=0)
     quantile = np.quantile if reached.all() else np.nanquantile
-    return mean, np.asarray(quantile(means, (level / 2, 1 - level / 2), axis=0))
+    return mean, np.asarray(quantile(means, _ENDS, axis=0))
 
 
 # Intervals and tests that hold at any number of seeds
 
 
-def proportion_interval(successes: int, trials: int, level: float = LEVEL) -> Interval:
+def proportion_interval(successes: int, trials: int) -> Interval:
     """Return the Clopper–Pearson interval of a probability."""
-    low = float(special.betaincinv(successes, trials - successes + 1, level / 2)) if successes > 0 else 0.0
-    high = float(special.betaincinv(successes + 1, trials - successes, 1 - level / 2)) if successes < trials else 1.0
-    return Interval(low, high, exact=True)
+    low = float(special.betaincinv(successes, trials - successes + 1, LEVEL / 2)) if successes > 0 else 0.0
+    high = float(special.betaincinv(successes + 1, trials - successes, 1 - LEVEL / 2)) if successes < trials else 1.0
+    return Interval(low, high)
 
 
 def above(scores: Array, threshold: float) -> tuple[float, Interval]:
@@ -196,18 +177,18 @@ def above(scores: Array, threshold: float) -> tuple[float, Interval]:
     return count / scores.size, proportion_interval(count, scores.size)
 
 
-def median_interval(values: Array, level: float = LEVEL) -> Interval | None:
+def median_interval(values: Array) -> Interval | None:
     """Return the order-statistic interval of a median, or None where so few values give none (six do at 95%).
 
     It holds for values of several distributions too, for the median of their equal mixture (Hoeffding, 1956).
     """
     count = values.size
     below = np.arange(count // 2 + 1)
-    rank = int((special.bdtr(below, count, 0.5) <= level / 2).sum())  # how many values may lie outside on each side
+    rank = int((special.bdtr(below, count, 0.5) <= LEVEL / 2).sum())  # how many values may lie outside on each side
     if rank == 0:
         return None
     ordered = np.sort(values)
-    return Interval(float(ordered[rank - 1]), float(ordered[count - rank]), exact=True)
+    return Interval(float(ordered[rank - 1]), float(ordered[count - rank]))
 
 
 def compare(differences: Groups, margin: float) -> Comparison:
@@ -229,22 +210,6 @@ def compare(differences: Groups, margin: float) -> Comparison:
     )
 
 
-def rank_test(first: Groups, second: Groups) -> tuple[float, float]:
-    """Return the exact p-values of the first being greater, and less, if both were alike within each game.
-
-    The statistic is the sum over games of rank sums (Mann and Whitney's), its distribution that of all ways to deal the
-    runs of each game to the two methods. It is not a test of medians: two methods of equal median and unequal spread
-    differ, and are found to.
-    """
-    observed = 0
-    chances = np.ones(1)
-    for a, b in zip(first, second, strict=True):
-        ranks = doubled_ranks(np.concatenate([a, b]))
-        observed += int(ranks[: a.size].sum())
-        chances = np.convolve(chances, _rank_sum_chances(ranks, a.size))
-    return min(1.0, float(chances[observed:].sum())), min(1.0, float(chances[: observed + 1].sum()))
-
-
 # Rankings of methods
 
 
@@ -260,26 +225,15 @@ def mean_spearman(ranks: Array, others: Array) -> float:
     return float(_standardised_ranks(ranks) @ _mean_standardised_ranks(others))
 
 
-def rank_correlation(
-    ranks: Array, others: Array, generator: np.random.Generator | None = None
-) -> tuple[float, float, float]:
-    """Return the mean rank correlation of one game with others, and the p-values of its being above and below zero.
+def rank_correlation(ranks: Array, others: Array) -> tuple[float, float]:
+    """Return the mean rank correlation of one game with others, and the p-value of its being above zero.
 
-    `ranks` is [methods], `others` is [games, methods]. The p-values come from exchanging the methods on the one game in
-    every possible way; with more than eight methods, from a sample of such ways that the generator draws.
+    `ranks` is [methods], `others` is [games, methods]. The p-value comes from exchanging the methods on the one game in
+    every possible way, of which six methods have 720.
     """
-    methods = ranks.size
-    if methods <= _MOST_EXACT_METHODS:
-        orders = _all_orders(methods)
-    elif generator is not None:
-        drawn = generator.permuted(np.tile(np.arange(methods), (20_000, 1)), axis=1)
-        orders = np.concatenate([np.arange(methods)[None], drawn])
-    else:
-        raise ValueError(f"{methods} methods have too many orders to try; give a generator")
-    values = _standardised_ranks(ranks)[orders] @ _mean_standardised_ranks(others)
+    values = _standardised_ranks(ranks)[_all_orders(ranks.size)] @ _mean_standardised_ranks(others)
     slack = 1e-12
-    greater, less = (values >= values[0] - slack).mean(), (values <= values[0] + slack).mean()
-    return float(values[0]), float(greater), float(less)
+    return float(values[0]), float((values >= values[0] - slack).mean())
 
 
 # Planning
@@ -320,15 +274,6 @@ def doubled_ranks(values: Array) -> NDArray[np.int64]:
 def _tail(wins: int, trials: int) -> float:
     """Return the chance of so many wins or more among fair tosses."""
     return float(special.bdtrc(wins - 1, trials, 0.5)) if wins > 0 else 1.0
-
-
-def _rank_sum_chances(ranks: NDArray[np.int64], chosen: int) -> Array:
-    """Return the chance of each sum of that many ranks drawn without replacement."""
-    ways = np.zeros((chosen + 1, int(ranks.sum()) + 1))
-    ways[0, 0] = 1.0
-    for rank in ranks:
-        ways[1:, rank:] += ways[:-1, : ways.shape[1] - rank].copy()
-    return np.asarray(ways[chosen] / math.comb(ranks.size, chosen))
 
 
 @cache

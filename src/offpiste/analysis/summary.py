@@ -1,7 +1,7 @@
 """The numbers of each run: its curve, its score, how efficiently it got there, and what it found."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,10 @@ class Summary:
     cells: float
 
 
-def curves(results: Results, phase: str = "train") -> dict[tuple[str, str], Curves]:
+def curves(results: Results) -> dict[tuple[str, str], Curves]:
     """Return the curves of each game and arm, in the order of the store."""
     rows: dict[str, dict[int, float]] = defaultdict(dict)
-    for name, iteration, value in zip(*_finished_iterations(results, phase)[:3], strict=True):
+    for name, iteration, value in zip(*_finished_iterations(results)[:3], strict=True):
         rows[name][iteration] = np.nan if value is None else value
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in results.runs:
@@ -56,13 +56,18 @@ def curves(results: Results, phase: str = "train") -> dict[tuple[str, str], Curv
     return found
 
 
+def common_end(runs: Sequence[Run]) -> int:
+    """Return the frame at which runs are compared: the end of the longest complete one, or how far any has come."""
+    ends = [run.target_frames for run in runs if run.complete]
+    return max(ends or [run.frames for run in runs], default=0)
+
+
 def summarise(results: Results, frames: int | None = None) -> list[Summary]:
-    """Return every run in numbers, up to a frame for all of them: by default the end of the longest complete one."""
+    """Return every run in numbers, up to a frame for all of them: by default their common end."""
     if frames is None:
-        ends = [run.target_frames for run in results.runs if run.complete]
-        frames = max(ends or [run.frames for run in results.runs], default=0)
+        frames = common_end(results.runs)
     rows: dict[str, list[tuple[int, Any, Any, Any]]] = defaultdict(list)
-    for name, *row in zip(*_finished_iterations(results, "train"), strict=True):
+    for name, *row in zip(*_finished_iterations(results), strict=True):
         rows[name].append((row[0], row[1], row[2], row[3]))
     rewarded = dict(
         zip(
@@ -73,7 +78,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
             strict=True,
         )
     )
-    known = results.having("episodes")
+    known = results.runs_with("episodes")
     summaries = []
     for run in results.runs:
         wanted = max(1, frames // run.iteration_frames)
@@ -84,7 +89,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
         summaries.append(
             Summary(
                 run,
-                reached=run.frames >= frames > 0,
+                reached=run.has_reached(frames),
                 final=stats.final_score(curve) if curve.size else np.nan,
                 area=stats.area(curve) if curve.size else np.nan,
                 first_reward_frame=(first if first <= frames else np.inf) if run.name in known else np.nan,
@@ -95,24 +100,23 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
     return summaries
 
 
-def score_table(summaries: Iterable[Summary], measure: str = "final") -> dict[str, dict[str, dict[Any, float]]]:
+def score_table(summaries: Iterable[Summary]) -> dict[str, dict[str, dict[Any, float]]]:
     """Return game, arm, run -> score, of the runs that have come far enough and whose score is a number.
 
     Runs are known by protocol and seed, so that claims can pair equal ones; a number sets apart any that mix.
     """
     table: dict[str, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
     for summary in summaries:
-        score = getattr(summary, measure)
-        if summary.reached and np.isfinite(score):
+        if summary.reached and np.isfinite(summary.final):
             arm = table[summary.run.game][summary.run.arm]
             taken = sum(key[:2] == (summary.run.protocol, summary.run.seed) for key in arm)
-            arm[summary.run.protocol, summary.run.seed, taken] = float(score)
+            arm[summary.run.protocol, summary.run.seed, taken] = float(summary.final)
     return {game: dict(arms) for game, arms in table.items()}
 
 
-def _finished_iterations(results: Results, phase: str) -> list[list[Any]]:
+def _finished_iterations(results: Results) -> list[list[Any]]:
     """Return run, iteration, return, rooms and cells of whole iterations, and of a first one that is not over yet."""
     return results.columns(
-        "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "  # noqa: S608 (see below)
-        f"WHERE phase = '{'evaluation' if phase == 'evaluation' else 'train'}' AND (complete OR iteration = 1)"
+        "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "
+        "WHERE phase = 'train' AND (complete OR iteration = 1)"
     )

@@ -26,12 +26,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from offpiste.batch import Batch
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.config import AgentConfig, WorldConfig, from_dict
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store import arrays
-from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 from offpiste.worlds.registry import open_world
 
 WARM_UP_GAMES = (
@@ -55,8 +56,6 @@ FIRST_REPEATS, LAST_REPEATS = slice(0, 20), slice(199, 300)
 SAVED_AFTER_STEPS = 220
 """By then episodes have ended in both ways."""
 COMPARED_STEPS = 250
-ACTIONS = 18
-"""All that the console knows; a game with fewer uses the first of them."""
 SEED, OTHER_SEED = 0, 1
 
 Outcome = Literal["ok", "FAILED", "skipped"]
@@ -111,18 +110,6 @@ class Report:
         width = shutil.get_terminal_size((120, 24)).columns
         lines = [f"{result.outcome:<9}{result.check}{result.words and ': '}{result.words}" for result in self.results]
         return "\n".join(textwrap.fill(line, width, subsequent_indent=" " * 9) for line in (self.bonus, *lines))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What `learn` is given: transitions drawn from replay, with the same fields as the agent's own batches."""
-
-    indices: NDArray[np.int64]
-    priorities: NDArray[np.float64]
-    frames: NDArray[np.uint8]
-    actions: NDArray[np.int64]
-    returns: NDArray[np.float32]
-    terminal: NDArray[np.bool_]
 
 
 def check_bonus(
@@ -212,7 +199,7 @@ class _Specimen:
         """The libraries whose global generators the last call drew from."""
         self._resting = _global_states()
         self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        context = Context(WARM_UP_GAMES[0], ACTIONS, WorldConfig().stack_frames, FRAME_SHAPE, self.generator)
+        context = Context(WARM_UP_GAMES[0], MOST_ACTIONS, WorldConfig().stack_frames, FRAME_SHAPE, self.generator)
         with seeded_globals(int(self.generator.integers(2**63))):
             try:
                 self.bonus = kind(options, context)

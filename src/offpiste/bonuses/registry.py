@@ -49,13 +49,18 @@ def build(config: BonusConfig, context: Context) -> Bonus | None:
     """Make the bonus of a run, or return None where it has none."""
     if config.name == "none":
         return None
+    options = options_of(config)
+    with seeded_globals(int(context.generator.integers(2**63))):
+        made: Bonus = find(config.name)(options, context)
+    return made
+
+
+def options_of(config: BonusConfig) -> Any:
+    """Return the options of a run's bonus; refuse those that it does not have."""
     kind = find(config.name)
     if not dataclasses.is_dataclass(getattr(kind, "Options", None)):
         raise ConfigError(f"the bonus {config.name!r} has no `Options`: a frozen dataclass, empty if it has no options")
-    options = from_dict(kind.Options, config.options, where="bonus.options.")
-    with seeded_globals(int(context.generator.integers(2**63))):
-        made: Bonus = kind(options, context)
-    return made
+    return from_dict(kind.Options, config.options, where="bonus.options.")
 
 
 @contextmanager

@@ -43,13 +43,13 @@ def agent_step_milliseconds() -> float:
     import numpy as np
     import torch
 
-    from offpiste.agent.replay import Batch
+    from offpiste.batch import Batch
     from offpiste.config import RunConfig
     from offpiste.run.loop import new_agent
     from offpiste.seeding import stream
-    from offpiste.worlds.base import FRAME_SHAPE
+    from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
-    config, draws, actions = RunConfig(), stream(0, "check agent"), 18
+    config, draws, actions = RunConfig(), stream(0, "check agent"), MOST_ACTIONS
     size, stack = config.agent.batch_size, config.world.stack_frames
     agent = new_agent(config, actions)
     batch = Batch(

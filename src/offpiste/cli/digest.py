@@ -18,7 +18,7 @@ class Arguments:
 
 def main(arguments: Arguments) -> int:
     """Print the hash."""
-    from offpiste.run.folder import digest
+    from offpiste.run.digest import digest
 
     print(digest(Folder(arguments.run)))
     return 0

@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from offpiste.cli.report import NEEDED
+from offpiste.config import RunConfig
 from offpiste.errors import OffpisteError
 from offpiste.store.storage import Folder
+from offpiste.study.cost import cost
 
 OLDEST_PYTHON = (3, 11)
-REPLAY_GIGABYTES = 0.9
-"""Reserved for a full replay of compressed pictures; raw they would take 7."""
-PROCESS_GIGABYTES = 1.2
-"""Python, torch, networks and optimiser of one run."""
-CHECKPOINT_GIGABYTES = 1.5
-"""Two checkpoints of a full replay share most objects; this leaves room for both."""
 BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
 
 Mark = Literal["ok", "note", "FAILED"]
@@ -123,7 +120,7 @@ def _gpu() -> Iterator[Finding]:
 
 def _memory() -> Iterator[Finding]:
     free = available_gigabytes()
-    needed = REPLAY_GIGABYTES + PROCESS_GIGABYTES
+    needed = cost(RunConfig(), "all").memory_gb
     if free is None:
         yield Finding("note", "memory", f"unknown here; one run needs about {needed:.1f} GB")
     elif free < needed:
@@ -161,14 +158,17 @@ def _store(out: str) -> Iterator[Finding]:
         free = shutil.disk_usage(folder.local_path).free / 1e9
         if new:
             folder.local_path.rmdir()
-        enough = free >= CHECKPOINT_GIGABYTES
-        advice = "" if enough else f"; a run needs {CHECKPOINT_GIGABYTES} GB: free some, or choose another with --out"
+        needed = cost(RunConfig(), "all").kept_gb
+        enough = free >= needed
+        advice = "" if enough else f"; a run needs {needed:.1f} GB: free some, or choose another with --out"
         yield Finding("ok" if enough else "FAILED", "store", f"{free:.0f} GB free in {folder.location}{advice}")
 
 
 def _extras() -> Iterator[Finding]:
-    for module, extra, what in (("ray", "cluster", "studies on many machines"), ("matplotlib", "report", "reports")):
-        if importlib.util.find_spec(module) is None:
-            yield Finding("note", module, f"not installed; pip install 'offpiste[{extra}]' for {what}")
+    for extra, modules, what in (("cluster", ("ray",), "studies"), ("report", NEEDED, "reports")):
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
+        if missing:
+            words = f"{', '.join(missing)} not installed; pip install 'offpiste[{extra}]' for {what}"
+            yield Finding("note", extra, words)
         else:
-            yield Finding("ok", module, f"installed: {what}")
+            yield Finding("ok", extra, f"installed: {what}")

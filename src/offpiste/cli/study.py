@@ -1,21 +1,20 @@
 """`offpiste study`: plan, run, watch, retry and stop the many runs of a study."""
 
 import json
-import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from offpiste.cli import status_view
 from offpiste.cli.train import STOPPED_EARLY
-from offpiste.config import RunConfig, identity
+from offpiste.commands import train_command
+from offpiste.config import MachineConfig, RunConfig, identity
 from offpiste.errors import ConfigError, did_you_mean
-from offpiste.methods import base_run
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
 from offpiste.study.plan import Study, check_options, read_study
@@ -202,7 +201,7 @@ def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) 
         rate = f"{rates[method]:,.0f} steps/s" if method in rates else "–"
         yield (
             f"{method:<16}{len({run.variant for run, _ in chosen}):>8}{len(chosen):>7,}"
-            f"{sum(run.frames for run, _ in chosen) / 1e9:>7,.3g} G"
+            f"{_short(sum(run.frames for run, _ in chosen)):>9}"
             f"{max(found.memory_gb for _, found in chosen):>7.1f} GB"
             f"{max(found.written_mb_per_second for _, found in chosen):>7.2f} MB/s"
             f"{max(found.kept_gb for _, found in chosen):>7.2f} GB"
@@ -225,24 +224,15 @@ def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) 
 
 def command_line(run: RunConfig) -> str:
     """Return the command that trains one run outside a study; its results lie in the same folder."""
-    base = base_run(run.game, run.method)
-    words = ["offpiste", "train", "--game", run.game, "--method", run.method, "--frames", str(run.frames)]
-    wanted = identity(run) | {f"machine.{key}": value for key, value in vars(run.machine).items()}
-    there = identity(base) | {f"machine.{key}": value for key, value in vars(base.machine).items()}
-    for key, value in wanted.items():
-        if value != there.get(key):
-            words += _option(key, value)
-    return shlex.join(words)
+    usual = vars(MachineConfig())
+    machine = {f"machine.{key}": value for key, value in vars(run.machine).items() if value != usual[key]}
+    return train_command(identity(run) | machine, run.frames)
 
 
-def _option(key: str, value: Any) -> Iterator[str]:
-    place, _, name = key.replace("_", "-").rpartition(".")
-    prefix = f"--{place}." if place else "--"
-    if isinstance(value, bool):
-        yield f"{prefix}{'' if value else 'no-'}{name}"
-        return
-    yield f"{prefix}{name}"
-    yield from map(str, value) if isinstance(value, list) else [str(value)]
+def _short(count: int) -> str:
+    """Return a count in billions, millions or thousands."""
+    factor, letter = next((pair for pair in ((1e9, "G"), (1e6, "M")) if count >= pair[0]), (1e3, "k"))
+    return f"{count / factor:,.3g} {letter}"
 
 
 def _days(costs: Iterable[cost.Cost]) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from offpiste.cli.view import watch
+from offpiste.cli.progress_view import show_progress
 from offpiste.config import RunConfig, from_dict, parse_count, read_settings, to_toml
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
@@ -82,7 +82,7 @@ def main(arguments: Arguments) -> int:
     from offpiste.run.train import train
 
     folder = Folder(arguments.out).below(config.run_id)
-    with watch(config, folder.location, quiet=arguments.quiet) as report:
+    with show_progress(config, folder.location, quiet=arguments.quiet) as report:
         last = train(config, folder, report, accept_version=arguments.accept_version)
         report(last)
     finished = last.state == "finished"

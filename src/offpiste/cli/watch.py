@@ -30,7 +30,7 @@ class Arguments:
 
 def main(arguments: Arguments) -> int:
     """Play, write and say where."""
-    from offpiste.run.watching import film, pictures_per_second, write_film
+    from offpiste.run.film import film, pictures_per_second, write_film
 
     if arguments.steps < 1:
         raise ConfigError(f"--steps is above 0, not {arguments.steps}")

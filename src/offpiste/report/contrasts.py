@@ -166,17 +166,8 @@ def _correlation(groups: stats.Groups, methods: int) -> Array:
     for number in range(len(groups[0])):
         runs = [group[number] for group in groups]
         ranks = [stats.mean_ranks(runs[start : start + methods]) for start in range(0, len(runs), methods)]
-        own, *others = [_centred(each) for each in ranks]
-        values.append(float(np.mean([own @ other for other in others])))
+        values.append(stats.mean_spearman(ranks[0], np.array(ranks[1:])))
     return np.array(values)
-
-
-def _centred(ranks: Array) -> Array:
-    """Return the ranks of mean ranks, with mean 0 and length 1; all 0 where they are equal."""
-    places = stats.doubled_ranks(ranks).astype(np.float64)
-    centred = places - places.mean()
-    length = float(np.sqrt(centred @ centred))
-    return np.asarray(centred / length if length else centred)
 
 
 def _holm(values: Iterable[float]) -> list[bool]:

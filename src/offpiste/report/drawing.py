@@ -154,7 +154,7 @@ def draw_seeds(axes: Axes, frames: Array, returns: Array, look: Look, *, width: 
 
 def draw_published(axes: Axes, published: Published, last_frame: float = np.inf) -> None:
     """Draw the mean of published runs, and the range from their least to their greatest."""
-    frames, returns = published_returns(published)
+    frames, returns = published.curves()
     kept = np.isfinite(returns).any(axis=0) & (frames <= last_frame)
     if not kept.any():
         return
@@ -163,14 +163,6 @@ def draw_published(axes: Axes, published: Published, last_frame: float = np.inf)
     low, high = np.nanmin(returns, axis=0), np.nanmax(returns, axis=0)
     axes.fill_between(frames, low, high, color=look.colour, alpha=0.16, linewidth=0, zorder=1)
     axes.plot(frames, np.nanmean(returns, axis=0), color=look.colour, linestyle=look.dashes, linewidth=1.2, zorder=1.5)
-
-
-def published_returns(published: Published) -> tuple[Array, Array]:
-    """Return frames [iterations] and returns [runs, iterations], NaN where there is none."""
-    returns = np.array(
-        [[np.nan if value is None else value for value in run] for run in published.returns], dtype=np.float64
-    )
-    return published.iteration_frames * np.arange(1.0, returns.shape[1] + 1), returns
 
 
 def draw_interval(axes: Axes, place: float, value: float, interval: Interval | None, look: Look, **marks: Any) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from offpiste.analysis import claims, stats
-from offpiste.analysis.load import Results, Run, ensure_comparable
+from offpiste.analysis.load import Results, Run, differences
 from offpiste.analysis.reference import Published
-from offpiste.analysis.summary import Curves, Summary, curves, score_table, summarise
+from offpiste.analysis.summary import Curves, Summary, common_end, curves, score_table, summarise
 from offpiste.config import RunConfig, to_dict
 from offpiste.errors import RunMismatch
 from offpiste.report.look import ordered_games, ordered_methods
@@ -65,7 +65,7 @@ class Evidence:
     def normalised(self, game: str, method: str) -> stats.Array:
         """Return them on the scale from random play, 0, to a human, 1."""
         about = GAMES[game]
-        return stats.normalise(self.finals(game, method), about.random_score, about.human_score)
+        return (self.finals(game, method) - about.random_score) / about.span
 
     def departures(self) -> dict[str, tuple[Any, Any]]:
         """Return where the runs on the paper's games depart from its protocol: setting -> here, in the paper."""
@@ -91,17 +91,13 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     runs = tuple(run for run in ordered if not run.variant)
     tuning = tuple(run for run in ordered if run.variant)
     comparisons = _comparisons(runs)
-    mixed: list[str] = []
-    for group in (*comparisons, tuning):
-        try:
-            ensure_comparable(group)
-        except RunMismatch as error:
-            if not allow_mixed:
-                raise
-            mixed.append(str(error).partition(". Put them")[0])
-    ends = [frames or _end(group) for group in comparisons]
+    mixed = tuple(told for group in (*comparisons, tuning) if (told := differences(group)))
+    if mixed and not allow_mixed:
+        raise RunMismatch(f"{mixed[0]}. Put them in stores of their own, or compare them knowingly with --allow-mixed")
+    ends = [frames or common_end(group) for group in comparisons]
     horizons = {run.game: end for group, end in zip(comparisons, ends, strict=True) for run in group}
-    wanted = {run.name: horizons[run.game] for run in runs} | {run.name: frames or _end(tuning) for run in tuning}
+    wanted = {run.name: horizons[run.game] for run in runs}
+    wanted |= {run.name: frames or common_end(tuning) for run in tuning}
     summaries: dict[str, Summary] = {}
     for end in sorted(set(wanted.values())):
         summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
@@ -117,7 +113,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         scores=scores,
         curves={key: found for key, found in curves(results).items() if key[1] in tested},
         verdicts=tuple(claims.judge(scores)),
-        mixed=tuple(mixed),
+        mixed=mixed,
     )
 
 
@@ -132,8 +128,3 @@ def _comparisons(runs: Sequence[Run]) -> list[list[Run]]:
     for run in runs:
         groups["" if run.game in GAMES else run.game].append(run)
     return list(groups.values())
-
-
-def _end(runs: Sequence[Run]) -> int:
-    ends = [run.target_frames for run in runs if run.complete]
-    return max(ends or [run.frames for run in runs], default=0)

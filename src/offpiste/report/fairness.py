@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from offpiste.analysis.load import Run
-from offpiste.config import to_dict
-from offpiste.methods import METHODS
+from offpiste.config import identity
+from offpiste.errors import OffpisteError
+from offpiste.methods import base_run
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import frames_text, label, ordered_methods, title
 from offpiste.report.tables import Table, table_of
@@ -174,11 +175,15 @@ def _middle(scores: list[float]) -> tuple[float | None, float | None]:
 
 
 def _has_the_papers_constants(run: Run) -> bool:
-    """Whether a run's bonus is the paper's for its method, constant by constant."""
+    """Whether a run chooses actions and is paid as its method is in the paper, constant by constant."""
     if run.method not in PAPER_SETTINGS:
         return False
-    bonus = to_dict(METHODS[run.method].bonus)
-    options = bonus.pop("options")
-    wanted = {f"bonus.{key}": value for key, value in bonus.items()}
-    wanted |= {f"bonus.options.{key}": value for key, value in options.items()}
-    return wanted == {key: value for key, value in run.settings.items() if key.startswith("bonus.") and value != {}}
+    try:
+        base = identity(base_run(run.game, run.method))
+    except OffpisteError:  # a game that this version does not know
+        return False
+    here, there = (
+        {key: value for key, value in settings.items() if key.startswith(("exploration.", "bonus."))}
+        for settings in (run.settings, base)
+    )
+    return here == there

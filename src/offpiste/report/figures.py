@@ -16,7 +16,6 @@ from offpiste.report.drawing import (
     draw_seeds,
     grid_of_axes,
     new_figure,
-    published_returns,
     say,
     style,
     tidy,
@@ -101,7 +100,7 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
             draw_seeds(axes, found.frames, found.returns, drawn[method], width=1.0, alpha=0.9)
             tidy(axes, f"{label(method)}, {len(found.runs)} seed{'s' * (len(found.runs) != 1)}", frames=True)
         for axes, published in zip(grid[len(ours) :], joined, strict=True):
-            draw_seeds(axes, *published_returns(published), series_look(published.series), width=1.0, alpha=0.9)
+            draw_seeds(axes, *published.curves(), series_look(published.series), width=1.0, alpha=0.9)
             tidy(axes, series_look(published.series).label, frames=True)
         for axes in grid[::columns]:
             axes.set_ylabel("return")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.analysis.claims import METHODS
+from offpiste.analysis.claims import PAPER_METHODS
 from offpiste.worlds.games import GAMES
 
 INK = "#1b1d21"
@@ -105,7 +105,7 @@ def title(game: str) -> str:
 
 def ordered_methods(methods: Iterable[str]) -> list[str]:
     """Return methods in the order of the paper, then others by name."""
-    places = {name: place for place, name in enumerate((*METHODS, "rnd_released"))}
+    places = {name: place for place, name in enumerate((*PAPER_METHODS, "rnd_released"))}
     return sorted(set(methods), key=lambda name: (places.get(name, len(places)), name))
 
 

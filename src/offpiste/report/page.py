@@ -15,6 +15,7 @@ from markupsafe import Markup
 from offpiste.analysis.claims import FINDINGS, MARGIN
 from offpiste.analysis.load import load
 from offpiste.analysis.stats import fewest_seeds
+from offpiste.commands import train_command
 from offpiste.errors import StoreError
 from offpiste.report import commands, contrasts, fairness, figures, overviews, settings, tables, weak
 from offpiste.report.drawing import Drawing, save
@@ -98,7 +99,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     of_games = {game: tables.game_table(evidence, game) for game in evidence.games}
     for table in (*made.values(), *of_games.values()):
         (out / "tables" / f"{table.name}.csv").write_text(tables.to_csv(table), encoding="utf-8")
-    every_command = [commands.train_command(run) for run in evidence.results.runs]
+    every_command = [train_command(run.settings, run.target_frames) for run in evidence.results.runs]
     (out / "commands.txt").write_text("".join(f"{line}\n" for line in every_command), encoding="utf-8")
 
     def picture(drawing: Drawing) -> dict[str, Any]:

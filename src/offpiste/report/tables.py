@@ -14,13 +14,12 @@ from offpiste.analysis.claims import BASELINE, Part
 from offpiste.analysis.reference import PUBLISHED_SCORES, PublishedScores
 from offpiste.analysis.stats import Interval
 from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlation
-from offpiste.report.drawing import published_returns
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import label, title
 from offpiste.worlds.games import GAMES
 
-LEVEL_SHARE = 0.1
-"""The level that a score is asked to pass, as a share of the way from random to human play."""
+THRESHOLD_SHARE = 0.1
+"""The threshold that a score is asked to pass, as a share of the way from random to human play."""
 DIFFERENCES = (0.05, 0.1, 0.25, 0.5)
 """Differences, human-normalised, for which the seeds needed are told."""
 
@@ -178,7 +177,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
         method: [each for each in evidence.summaries.values() if (each.run.game, each.run.arm) == (game, method)]
         for method in evidence.methods
     }
-    level = level_of(game)
+    threshold = threshold_of(game)
 
     def middle(method: str, measure: str) -> float | None:
         found = [getattr(each, measure) for each in begun[method] if each.reached and math.isfinite(each.final)]
@@ -186,7 +185,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
 
     def passed(method: str) -> tuple[float | None, Interval | None]:
         scores = evidence.finals(game, method)
-        return stats.above(scores, level) if scores.size else (None, None)
+        return stats.above(scores, threshold) if scores.size else (None, None)
 
     columns: dict[str, Callable[[str], Any]] = {
         "method": label,
@@ -197,7 +196,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
         "greatest": lambda method: _statistic(np.max, evidence.finals(game, method)),
         "normalised": lambda method: _statistic(np.median, evidence.normalised(game, method)),
         "area": lambda method: middle(method, "area"),
-        f"above {shown(level)}": lambda method: passed(method)[0],
+        f"above {shown(threshold)}": lambda method: passed(method)[0],
         "exact interval": lambda method: passed(method)[1],
         "first reward": lambda method: middle(method, "first_reward_frame"),
         "rooms": lambda method: middle(method, "rooms"),
@@ -210,7 +209,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
         "Mean to greatest: final scores, each the mean training return of a seed’s last ten iterations. The rest are "
         "medians over seeds: the score where random play is 0 and a human 1; the area under the curve, as mean return "
         "of all iterations (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
-        f"Above {shown(level)}: share of seeds that score more ({about})."
+        f"Above {shown(threshold)}: share of seeds that score more ({about})."
     )
     return table_of(f"game_{game}", [method for method in evidence.methods if begun[method]], columns, note)
 
@@ -270,7 +269,7 @@ def imports_table(evidence: Evidence) -> Table:
         "game": lambda each: title(each.game),
         "runs": lambda each: len(each.returns),
         "iterations": lambda each: len(each.returns[0]),
-        "mean of the last ten": lambda each: _statistic(np.mean, published_returns(each)[1][:, -10:]),
+        "mean of the last ten": lambda each: _statistic(np.mean, each.curves()[1][:, -10:]),
         "file": lambda each: each.file,
         "sha256": lambda each: each.sha256,
         "fingerprint": lambda each: each.fingerprint,
@@ -319,10 +318,9 @@ def seeds_needed_table(evidence: Evidence) -> Table:
     return table_of("seeds_needed", [game for game in GAMES if evidence.finals(game, BASELINE).size > 1], columns, note)
 
 
-def level_of(game: str) -> float:
+def threshold_of(game: str) -> float:
     """Return the score that counts as having found something."""
-    about = GAMES.get(game)
-    return about.random_score + LEVEL_SHARE * (about.human_score - about.random_score) if about else 0.0
+    return GAMES[game].score_at(THRESHOLD_SHARE) if game in GAMES else 0.0
 
 
 def _leaves(part: Part) -> Iterator[Part]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
-from offpiste.run.folder import KEPT_ITERATIONS, read_config
 from offpiste.run.loop import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
+from offpiste.store.run_folder import KEPT_ITERATIONS, read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import open_world
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic
 from offpiste.agent.rainbow import Learned, Rainbow, epsilon
-from offpiste.agent.replay import Batch, Replay
+from offpiste.agent.replay import Replay
+from offpiste.batch import Batch
 from offpiste.bonuses.base import Bonus, Context, Transition
 from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
@@ -96,7 +97,7 @@ class Loop:
             self._bonus_draws,
             config.machine.device,
         )
-        self.bonus = bonus or build(config.bonus, context)
+        self.bonus = bonus if bonus is not None else build(config.bonus, context)
         self._bonus_learn: Callable[[Batch], None] | None = getattr(self.bonus, "learn", None)
         self.replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, self._replay_draws)
         self.coverage = Coverage(location(config.game))

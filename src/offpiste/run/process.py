@@ -1,12 +1,7 @@
-"""The process that a run lives in: its device and threads, who it is, and how it is told to stop."""
+"""The process that a run lives in: its device and threads, and who it is."""
 
 import platform
-import signal
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +10,7 @@ import torch
 import offpiste
 from offpiste.config import RESULTS_VERSION, MachineConfig
 from offpiste.errors import ConfigError
-from offpiste.store.records import AttemptRow
+from offpiste.store.records import AttemptRow, utc_now
 
 _LIBRARIES = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
 
@@ -47,38 +42,6 @@ def about_this_process(machine: MachineConfig) -> AttemptRow:
         versions=", ".join(f"{name} {number}" for name, number in versions.items()),
         note="ended before it had taken over",  # replaced once it has
     )
-
-
-def utc_now() -> str:
-    """Return the time as ISO 8601, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-class StopSignal:
-    """Which signal asked the process to stop, if one did."""
-
-    number: int | None = None
-
-    def __call__(self, number: int, _frame: object) -> None:
-        """Take the signal; the second Ctrl-C ends the process at once, without a checkpoint."""
-        if self.number == number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.number = number
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[StopSignal]:
-    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first."""
-    stop = StopSignal()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _processor() -> str:

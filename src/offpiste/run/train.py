@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from offpiste.config import RunConfig
 from offpiste.errors import OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
-from offpiste.run.folder import CHANGING, KEPT_ITERATIONS, claim, lasting_of, read_records
 from offpiste.run.loop import Loop, Step
-from offpiste.run.process import StopSignal, about_this_process, prepare, stop_on_signals, utc_now
+from offpiste.run.process import about_this_process, prepare
+from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, attempt_names, begin_attempt
-from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet
+from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet, utc_now
+from offpiste.store.run_folder import CHANGING, KEPT_ITERATIONS, claim, of_kinds, read_records, refuse_results_only
 from offpiste.store.storage import Folder
 
 PROGRESS_SECONDS = 0.25
@@ -110,7 +111,7 @@ class _Attempt:
         self._at_last(self.save)
         self._at_last(self._write_tables)
         state = "finished" if finished else "paused"
-        self.write_status(state)
+        self._at_last(lambda: self._put_status(state))  # a study takes from it that the run is done
         return self.progress(state)
 
     def save(self) -> None:
@@ -150,12 +151,15 @@ class _Attempt:
 
     def write_status(self, state: str) -> None:
         """Tell whoever watches how far the run is; a failure to do so is not worth stopping for."""
-        status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         try:
-            self.checkpoints.stop_if_superseded()
-            self.folder.put("status.json", json.dumps(status).encode())
+            self._put_status(state)
         except StoreError as error:
             self.note = self.note or f"status could not be written: {error}"
+
+    def _put_status(self, state: str) -> None:
+        status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
+        self.checkpoints.stop_if_superseded()
+        self.folder.put("status.json", json.dumps(status).encode())
 
     def _note_down(self, step: Step) -> None:
         if step.episode is not None:
@@ -220,6 +224,7 @@ def train(
     prepare(config.machine)
     loop = Loop(config)  # before anything is written, for a game or a bonus may be unknown
     claim(folder, config, accept_version=accept_version)
+    refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
         name = begin_attempt(folder, dataclasses.asdict(about))
@@ -251,9 +256,9 @@ def _restore(checkpoints: Checkpoints, loop: Loop) -> tuple[RecordLog, dict[str,
         return RecordLog(), None, ""
     objects = restored.objects  # as much as the replay again, so this function ends before training begins
     state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}
-    loop.load_state(state, lasting_of(objects, "chunk", "dictionary"))
+    loop.load_state(state, of_kinds(objects, "chunk", "dictionary"))
     note = ""
     if restored.broken:
         broken = "; ".join(restored.broken)
         note = f"went back to step {loop.training_steps:,}, for a newer checkpoint is broken: {broken}"
-    return read_records(objects), dict.fromkeys(lasting_of(objects, "kept")), note
+    return read_records(objects), dict.fromkeys(of_kinds(objects, "kept")), note

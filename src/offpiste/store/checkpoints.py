@@ -9,7 +9,7 @@ Objects that neither of the last two manifests names are deleted, by the newest 
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ class Checkpoints:
             count += 1
         manifest = {"format": FORMAT, "step": step, "attempt": self._attempt, "objects": named}
         self.stop_if_superseded()  # writing the objects may have taken minutes
-        self._folder.put(f"manifests/{manifest_name}", _sealed(manifest))
+        write_manifest(self._folder, manifest_name, manifest)
         self._named = named
         self.stop_if_superseded()
         self._delete_old(manifest_name)
@@ -97,22 +97,9 @@ class Checkpoints:
             raise Superseded(f"attempt {newest} has taken over this run; attempt {self._attempt} stops")
 
     def _delete_old(self, own: str) -> None:
-        manifests = self._folder.list("manifests")
         # What sorts after our own was finished by an attempt that this one had already taken over from.
-        kept = [name for name in manifests if name <= own][-_KEPT_MANIFESTS:]
-        for name in manifests:
-            if name not in kept:
-                self._folder.delete(f"manifests/{name}")
-        needed: set[str] = set()
-        for name in kept:
-            try:
-                manifest = read_manifest(self._folder, name)
-            except CheckpointError:
-                continue  # it names nothing that could be kept
-            needed |= {entry["name"] for entry in manifest["objects"].values()}
-        for name in self._folder.list("objects"):
-            if f"objects/{name}" not in needed:
-                self._folder.delete(f"objects/{name}")
+        ours = [name for name in self._folder.list("manifests") if name <= own]
+        delete_all_but(self._folder, ours[-_KEPT_MANIFESTS:])
 
 
 def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
@@ -135,7 +122,7 @@ def newest_whole(folder: Folder) -> Restored | None:
     for place, name in reversed(list(enumerate(names))):
         try:
             manifest = read_manifest(folder, name)
-            objects = {key: _read_object(folder, entry) for key, entry in manifest["objects"].items()}
+            objects = {key: read_object(folder, entry) for key, entry in manifest["objects"].items()}
         except CheckpointError as error:
             broken.append(str(error))
             continue
@@ -146,6 +133,23 @@ def newest_whole(folder: Folder) -> Restored | None:
             f"Restore the files from a copy, or begin anew in another folder: {'; '.join(broken)}"
         )
     return None
+
+
+def delete_all_but(folder: Folder, kept: Collection[str]) -> None:
+    """Delete all manifests but these, and the objects that none of these names."""
+    for name in folder.list("manifests"):
+        if name not in kept:
+            folder.delete(f"manifests/{name}")
+    needed: set[str] = set()
+    for name in kept:
+        try:
+            manifest = read_manifest(folder, name)
+        except CheckpointError:
+            continue  # it names nothing that could be kept
+        needed |= {entry["name"] for entry in manifest["objects"].values()}
+    for name in folder.list("objects"):
+        if f"objects/{name}" not in needed:
+            folder.delete(f"objects/{name}")
 
 
 def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
@@ -165,12 +169,18 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
     return manifest
 
 
+def write_manifest(folder: Folder, name: str, manifest: Mapping[str, Any]) -> None:
+    """Write a manifest with a checksum of itself."""
+    sealed = {**manifest, "blake2b": checksum(json.dumps(manifest).encode())}
+    folder.put(f"manifests/{name}", json.dumps(sealed).encode())
+
+
 def newest_object(folder: Folder, key: str) -> bytes:
-    """Return one object of the newest checkpoint in which it is whole."""
+    """Return one object of the newest checkpoint in which it is whole; KeyError where that has no such object."""
     broken: list[str] = []
     for name in reversed(folder.list("manifests")):
         try:
-            return _read_object(folder, read_manifest(folder, name)["objects"][key])
+            return read_object(folder, read_manifest(folder, name)["objects"][key])
         except CheckpointError as error:
             broken.append(str(error))
     raise CheckpointError("; ".join(broken) or f"{folder.location} holds no checkpoint; is it the folder of a run?")
@@ -181,12 +191,8 @@ def checksum(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _sealed(manifest: Mapping[str, Any]) -> bytes:
-    """Return a manifest as bytes that carry their own checksum."""
-    return json.dumps({**manifest, "blake2b": checksum(json.dumps(manifest).encode())}).encode()
-
-
-def _read_object(folder: Folder, entry: Mapping[str, Any]) -> bytes:
+def read_object(folder: Folder, entry: Mapping[str, Any]) -> bytes:
+    """Return an object that a manifest names, if it is whole."""
     data = folder.get(entry["name"])
     if data is None:
         raise CheckpointError(f"{entry['name']} is missing")

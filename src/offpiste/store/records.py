@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -194,6 +195,11 @@ class RecordLog:
         """Take up where `state` and `lasting` were asked for."""
         self._open = state["open"]
         self._parts = dict(lasting)
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def schema(table: str) -> pa.Schema:

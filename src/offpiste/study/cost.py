@@ -9,15 +9,13 @@ import math
 import time
 
 from offpiste.config import RunConfig
+from offpiste.store.run_folder import KEPT_ITERATIONS
+from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
-KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
-"""As in run.folder, which takes long to import."""
 MEASURE_SECONDS = 10.0
 MEASURE_WARM_STEPS = 400
 
 _KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
-_PICTURE = 84
-_ACTIONS = 18  # the largest action set
 _ENTRY_BYTES = 400  # an entry of replay with its compressed picture, as a rule
 _RESERVED_ENTRY_BYTES = 1_300  # the same in memory while a checkpoint is restored, when it is there more than once
 _LEAF_BYTES = 8  # its priority in a checkpoint
@@ -32,8 +30,6 @@ class Cost:
     """What one run takes and leaves."""
 
     memory_gb: float
-    checkpoint_mb: float
-    """Written by each checkpoint, without new pictures."""
     written_mb_per_second: float
     """While it trains."""
     kept_gb: float
@@ -51,12 +47,11 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
     new_pictures = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
     iterations = steps // config.schedule.iteration_steps
     milestones = sum(1 for number in KEPT_ITERATIONS if number <= iterations)
-    kept = weights + milestones * (weights + bonus) + 1e-6 * _RECORD_BYTES * iterations / 200
+    kept = (1 + milestones) * (weights + bonus) + 1e-6 * _RECORD_BYTES * iterations / 200
     if keep == "all":
-        kept += 2 * checkpoint - weights + 1e-6 * _ENTRY_BYTES * min(steps, capacity)
+        kept += 2 * checkpoint - weights - bonus + 1e-6 * _ENTRY_BYTES * min(steps, capacity)
     return Cost(
         memory_gb=_PROCESS_GB + 1e-9 * _RESERVED_ENTRY_BYTES * capacity + 1e-3 * (6 * weights + 2 * bonus),
-        checkpoint_mb=checkpoint,
         written_mb_per_second=checkpoint / (60 * config.machine.checkpoint_minutes) + new_pictures,
         kept_gb=1e-3 * kept,
         run_days=all_steps(config) / steps_per_second / 86_400 if steps_per_second else None,
@@ -72,11 +67,11 @@ def all_steps(config: RunConfig) -> float:
 def parameters(config: RunConfig) -> int:
     """Return how many numbers the value network learns, on a game with all actions."""
     agent = config.agent
-    channels, size, count = config.world.stack_frames, _PICTURE, 0
+    channels, size, count = config.world.stack_frames, FRAME_SHAPE[0], 0
     for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=True):
         count += width * (channels * kernel**2 + 1)
         channels, size = width, math.ceil(size / stride)
-    outputs = _ACTIONS * agent.value_atoms
+    outputs = MOST_ACTIONS * agent.value_atoms
     connected = agent.hidden_units * (channels * size**2 + 1) + outputs * (agent.hidden_units + 1)
     return count + connected * (2 if config.exploration.noisy else 1)
 

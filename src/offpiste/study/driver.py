@@ -72,8 +72,8 @@ def drive(
     accept_version: bool = False,
 ) -> Summary:
     """Run all that is left of a study; return when nothing more can be done, or when it was told to stop."""
-    driver = _Driver(study, store, workers, tell)
-    driver.take_stock(accept_version)
+    driver = _Driver(study, store, workers, tell, accept_version)
+    driver.take_stock()
     next_look, next_summary = 0.0, time.monotonic() + SUMMARY_SECONDS
     stop = False
     while driver.ready_at or driver.flying:
@@ -102,6 +102,7 @@ class _Driver:
     store: Folder
     workers: Workers
     tell: Callable[[str], None]
+    accept_version: bool
     ready_at: dict[str, float] = field(default_factory=dict)
     """Runs to be handed in, in this order, and the earliest time for each."""
     flying: dict[str, str] = field(default_factory=dict)
@@ -119,11 +120,11 @@ class _Driver:
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.study.runs}
 
-    def take_stock(self, accept_version: bool) -> None:
+    def take_stock(self) -> None:
         """Learn from the run folders what is left to do."""
         begun: list[str] = []
         new: list[str] = []
-        for seen in status.read_all(self.store, self.runs.values(), accept_version=accept_version):
+        for seen in status.read_all(self.store, self.runs.values(), accept_version=self.accept_version):
             if seen.state == "failed":
                 (self.aside if seen.quarantined else self.foreign).add(seen.run_id)
                 self.tell(f"{seen.run_id} is left out: {seen.note}")
@@ -213,12 +214,19 @@ class _Driver:
 
     def _left_to_others(self, run_id: str, now: float) -> bool:
         """Tell whether another driver still works on a run, or has finished it."""
-        seen = status.read_one(self.store.below(run_id), self.runs[run_id], datetime.now(UTC))
+        later = now + status.STALE_SECONDS / 10
+        try:
+            seen = status.read_one(
+                self.store.below(run_id), self.runs[run_id], datetime.now(UTC), accept_version=self.accept_version
+            )
+        except StoreError:  # the store is away for a while
+            self.ready_at[run_id] = later
+            return True
         if seen.state == "done":
             del self.ready_at[run_id]
             self.done.add(run_id)
         elif seen.state == "running":
-            self.ready_at[run_id] = now + status.STALE_SECONDS / 10
+            self.ready_at[run_id] = later
         else:
             self.elsewhere.discard(run_id)
         return run_id in self.elsewhere

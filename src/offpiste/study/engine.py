@@ -31,6 +31,8 @@ from offpiste.errors import (
     StoreError,
     Superseded,
 )
+from offpiste.run.stopping import stop_on_signals
+from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
 from offpiste.study.cost import cost
@@ -58,7 +60,7 @@ def run_study(
     """Run all that is left of a study, on the cluster at this address or on this machine."""
     location = _shareable(location)
     store = Folder(location)
-    with _cluster(address, tell) as ray, _stop_flag() as told:
+    with _cluster(address, tell) as ray, stop_on_signals() as told:
         store.put(f"studies/{study.name}/study.toml", Path(file).read_bytes())
         status.take_back_stop(store, study.name)
         workers = _RayWorkers(ray, study, location, accept_version)
@@ -66,7 +68,7 @@ def run_study(
             tell(f"no machine is large enough for a run yet; it takes {_shown(workers.most)}")
 
         def stopping() -> bool:
-            if told():
+            if told.number is not None:
                 try:
                     status.ask_to_stop(store, study.name)  # the workers look for it there
                 except StoreError as error:
@@ -98,10 +100,10 @@ def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_versio
         return Outcome("paused", "the study was told to stop")
     _keep_compiled_code_on_this_machine()
     from offpiste.run.train import train
-    from offpiste.study.keep import dropped_replay, keep_results
+    from offpiste.study.keep import keep_results
 
     folder = store.below(run.run_id)
-    if keep == "results" and dropped_replay(folder):  # the attempt before ended in the middle of tidying up
+    if keep == "results" and holds_only_results(folder):  # the attempt before ended in the middle of tidying up
         keep_results(folder)
         return Outcome("finished")
     watch = _Watch(store, study)
@@ -258,24 +260,6 @@ def _import_ray() -> Any:
     except ImportError:
         raise OffpisteError("`study run` needs Ray: pip install 'offpiste[cluster]'") from None
     return ray
-
-
-@contextmanager
-def _stop_flag() -> Iterator[Callable[[], bool]]:
-    """Note SIGTERM and Ctrl-C for a while instead of dying of them; the second Ctrl-C is taken at its word."""
-    seen: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        if seen and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        seen.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield lambda: bool(seen)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _shareable(location: str) -> str:

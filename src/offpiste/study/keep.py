@@ -9,15 +9,16 @@ from typing import Any
 
 from offpiste.errors import CheckpointError
 from offpiste.store import arrays
-from offpiste.store.checkpoints import attempt_names, checksum, newest_object, read_manifest
+from offpiste.store.checkpoints import (
+    attempt_names,
+    checksum,
+    delete_all_but,
+    newest_object,
+    read_manifest,
+    write_manifest,
+)
 from offpiste.store.storage import Folder
 from offpiste.study.status import RESULTS
-
-
-def dropped_replay(folder: Folder) -> bool:
-    """Tell whether only the results of the run in this folder are left, or are about to be."""
-    names = folder.list("manifests")
-    return bool(names) and "replay" not in read_manifest(folder, names[-1])["objects"]
 
 
 def keep_results(folder: Folder) -> None:
@@ -31,20 +32,14 @@ def keep_results(folder: Folder) -> None:
     manifest = read_manifest(folder, names[-1])
     if "replay" in manifest["objects"]:
         manifest = _only_results(folder, manifest)
-        sealed = {**manifest, "blake2b": checksum(json.dumps(manifest).encode())}
-        folder.put(f"manifests/{names[-1]}", json.dumps(sealed).encode())
-    for name in names[:-1]:
-        folder.delete(f"manifests/{name}")
-    named = {entry["name"] for entry in manifest["objects"].values()}
-    for name in folder.list("objects"):
-        if f"objects/{name}" not in named:
-            folder.delete(f"objects/{name}")
+        write_manifest(folder, names[-1], manifest)
+    delete_all_but(folder, names[-1:])
     folder.put(RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
 
 
 def _only_results(folder: Folder, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest of what is kept; the weights are written anew, without target and optimiser."""
-    objects = {key: entry for key, entry in manifest["objects"].items() if key.startswith("kept/")}
+    objects = {key: entry for key, entry in manifest["objects"].items() if key.partition("/")[0] in ("kept", "bonus")}
     agent = arrays.unpack(newest_object(folder, "agent"))
     weights = arrays.pack({key: value for key, value in agent.items() if key.startswith("online/")})
     name = f"objects/{manifest['step']:012d}-{manifest['attempt']}-weights"

@@ -1,7 +1,7 @@
 """A study: a TOML file that says which runs there are.
 
 games      names of games or of suites              seeds   the same for every method
-methods    names, or tables with `name`, `settings` and a `grid` of named axes, each over one setting
+methods    names, or tables with `name` or `bonus`, `settings` and a `grid` of named axes, each over one setting
 frames     where to stop                            keep    results (weights and records) or all (the replay too)
 settings   what all runs share                      resources   what one run occupies
 
@@ -53,7 +53,9 @@ class Arm:
     """One method of a study."""
 
     name: str = ""
-    """The method's name."""
+    """The method's name; with a bonus it may be left out, or be a new one."""
+    bonus: str = ""
+    """A bonus of your own as module:Class, or an installed one's name, as with `offpiste train --bonus`."""
     variant: str = ""
     """What to call it where its settings differ from the method's own; left out, those settings are listed."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -118,13 +120,13 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
 
 def check_options(study: Study) -> None:
     """Refuse options that a bonus does not have; this loads the bonuses, and torch with them."""
-    from offpiste.bonuses.registry import find
+    from offpiste.bonuses.registry import options_of
 
     seen: set[str] = set()
     for run in study.runs:
         if run.bonus.name != "none" and repr(run.bonus) not in seen:
             seen.add(repr(run.bonus))
-            from_dict(find(run.bonus.name).Options, run.bonus.options, where="bonus.options.")
+            options_of(run.bonus)
 
 
 def axes_of(arm: Arm) -> dict[str, Axis]:
@@ -160,7 +162,7 @@ def shown(value: Any) -> str:
 
 def _runs(game: str, arm: Arm, seed: int, frames: int, shared: Mapping[str, Any]) -> Iterator[RunConfig]:
     axes = axes_of(arm)
-    plain = to_dict(base_run(game, arm.name))
+    plain = to_dict(base_run(game, arm.name or None, arm.bonus or None))
     plain = _merged(_merged(plain, shared), arm.settings)
     own = arm.variant or ",".join(f"{key}={shown(value)}" for key, value in _leaves(arm.settings))
     for point in points_of(arm):
@@ -175,12 +177,13 @@ def _runs(game: str, arm: Arm, seed: int, frames: int, shared: Mapping[str, Any]
 def _arm(entry: Any) -> Arm:
     if isinstance(entry, str):
         return Arm(name=entry)
-    if not isinstance(entry, dict) or not entry.get("name"):
-        raise ConfigError(f"a method of a study is a name, or a table with a name, not {entry!r}")
+    if not isinstance(entry, dict) or not (entry.get("name") or entry.get("bonus")):
+        raise ConfigError(f"a method of a study is a name, or a table with a name or a bonus, not {entry!r}")
     arm = from_dict(Arm, entry, where="methods.")
-    _refuse_own_keys(arm.settings, f"the settings of {arm.name}")
+    of_arm = arm.name or arm.bonus
+    _refuse_own_keys(arm.settings, f"the settings of {of_arm}")
     for axis in axes_of(arm).values():
-        _refuse_own_keys({axis.setting: None}, f"the grid of {arm.name}")
+        _refuse_own_keys(_nested(axis.setting, None), f"the grid of {of_arm}")
     return arm
 
 
@@ -205,6 +208,8 @@ def _refuse_own_keys(settings: Mapping[str, Any], where: str) -> None:
         if key in settings:
             plural = {"game": "games", "method": "methods", "seed": "seeds"}.get(key, key)
             raise ConfigError(f"{where} cannot set {key!r}; a study says that under {plural!r}")
+    if "name" in (settings.get("bonus") or ()):
+        raise ConfigError(f"{where} cannot set 'bonus.name'; say `bonus` in a table [[methods]] of the study")
 
 
 def _check_resources(resources: Resources, runs: tuple[RunConfig, ...]) -> None:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from offpiste.config import RESULTS_VERSION, RunConfig, from_dict, identity
+from offpiste.config import RESULTS_VERSION, RunConfig, from_dict
 from offpiste.errors import ConfigError, StoreError
+from offpiste.store.records import utc_now
+from offpiste.store.run_folder import differences
 from offpiste.store.storage import Folder
 
 STALE_SECONDS = 300.0
@@ -84,7 +86,7 @@ def read_one(folder: Folder, run: RunConfig, now: datetime, accept_version: bool
 
 def quarantine(folder: Folder, error: str, details: str) -> None:
     """Set a run aside, with the error's last line and all that is known about it."""
-    about = {"at": _now(), "error": error, "details": details}
+    about = {"at": utc_now(), "error": error, "details": details}
     folder.put(QUARANTINE, json.dumps(about, indent=1).encode())
 
 
@@ -98,7 +100,7 @@ def lift(folder: Folder) -> bool:
 
 def ask_to_stop(store: Folder, study: str) -> None:
     """Ask whoever works on a study to save and stop."""
-    store.put(_stop_mark(study), json.dumps({"at": _now()}).encode())
+    store.put(_stop_mark(study), json.dumps({"at": utc_now()}).encode())
 
 
 def stop_asked(store: Folder, study: str) -> bool:
@@ -128,14 +130,11 @@ def _state(status: dict[str, Any], run: RunConfig) -> str:
 def _other_run(about: dict[str, Any], run: RunConfig, accept_version: bool) -> str:
     """Return why a folder's run is not the one asked for, or nothing."""
     try:
-        there = identity(from_dict(RunConfig, about.get("config", {})))
+        differing = differences(from_dict(RunConfig, about.get("config", {})), run)
     except ConfigError as error:
         return f"the folder holds a run with settings that this version does not know: {error}"
-    asked = identity(run)
-    keys = [key for key in sorted(there.keys() | asked.keys()) if there.get(key) != asked.get(key)]
-    if keys:
-        key = keys[0]
-        return f"the folder holds another run: {key} is {there.get(key)!r} there and {asked.get(key)!r} here"
+    if differing:
+        return f"the folder holds another run: {differing[0]}"
     if about.get("results_version") != RESULTS_VERSION and not accept_version:
         return f"the folder holds a run of results version {about.get('results_version')}; this is {RESULTS_VERSION}"
     return ""
@@ -147,7 +146,3 @@ def _read(folder: Folder, name: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -30,6 +30,15 @@ class Game:
     """Mean return of a professional tester."""
     location: Location | None = None
 
+    @property
+    def span(self) -> float:
+        """What lies between random play and a human: 1 on the human-normalised scale."""
+        return self.human_score - self.random_score
+
+    def score_at(self, share: float) -> float:
+        """Return the score that lies a share of the way from random to human play."""
+        return self.random_score + share * self.span
+
 
 GAMES: dict[str, Game] = {
     game.name: game

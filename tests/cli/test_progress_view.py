@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from offpiste.cli import view
-from offpiste.cli.view import line, panel, watch
+from offpiste.cli import progress_view
+from offpiste.cli.progress_view import line, panel, show_progress
 from offpiste.config import RunConfig
 from offpiste.run.train import Progress
 
@@ -111,8 +111,8 @@ def test_where_there_is_no_terminal_a_line_appears_every_half_minute_and_at_ever
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1_000.0]
-    monkeypatch.setattr(view, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    with watch(RunConfig(frames=2_000_000), "runs/x") as report:
+    monkeypatch.setattr(progress_view, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with show_progress(RunConfig(frames=2_000_000), "runs/x") as report:
         for moment, note in [(0, ""), (1, ""), (29, ""), (30, ""), (31, "away"), (32, "away"), (33, ""), (62, "")]:
             now[0] = 1_000.0 + moment
             report(replace(HALFWAY, episodes=moment, note=note))
@@ -124,7 +124,7 @@ def test_where_there_is_no_terminal_a_line_appears_every_half_minute_and_at_ever
 
 
 def test_when_quiet_only_what_goes_wrong_is_told_and_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with watch(RunConfig(frames=2_000_000), "runs/x", quiet=True) as report:
+    with show_progress(RunConfig(frames=2_000_000), "runs/x", quiet=True) as report:
         for note in ("", "away", "away", "", "away", "full"):
             report(replace(HALFWAY, note=note))
     out, errors = capsys.readouterr()
@@ -138,7 +138,7 @@ def test_on_a_terminal_the_view_is_renewed_in_place(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
-    with watch(RunConfig(frames=2_000_000), "runs/x") as report:
+    with show_progress(RunConfig(frames=2_000_000), "runs/x") as report:
         report(HALFWAY)
         report(replace(HALFWAY, frames=1_500_000))
     text = terminal.getvalue()

@@ -22,7 +22,7 @@ LINE_SECONDS = 30.0
 
 
 @contextmanager
-def watch(config: RunConfig, location: str, *, quiet: bool = False) -> Iterator[Callable[["Progress"], None]]:
+def show_progress(config: RunConfig, location: str, *, quiet: bool = False) -> Iterator[Callable[["Progress"], None]]:
     """Yield the function that shows progress; when quiet, it shows only notes, which tell of something wrong."""
     title = f"{config.run_id}, to {config.frames:,} frames, in {location}"
     if quiet:

@@ -10,8 +10,8 @@ import pytest
 from offpiste.config import BonusConfig, from_dict
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
+from offpiste.run.film import HEIGHT, PANEL_WIDTH, SCREEN_WIDTH, Picture, film, pictures_per_second, write_film
 from offpiste.run.train import train
-from offpiste.run.watching import HEIGHT, PANEL_WIDTH, SCREEN_WIDTH, Picture, film, pictures_per_second, write_film
 from offpiste.store.storage import Folder
 
 SIZE = 5

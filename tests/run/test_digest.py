@@ -1,6 +1,5 @@
 """The digest covers all that does not depend on the machine, and nothing that does."""
 
-import json
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,13 +10,15 @@ import numpy as np
 import pytest
 import zstandard
 
-from offpiste.errors import StoreError
-from offpiste.run.folder import claim, digest, lasting_of, read_config, read_records
+from offpiste.errors import CheckpointError, StoreError
+from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_whole
 from offpiste.store.records import from_parquet, to_parquet
+from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
+from offpiste.study.keep import keep_results
 from tests.run.test_train import tiny_run
 
 Objects = dict[str, bytes]
@@ -193,9 +194,7 @@ def test_taking_the_digest_changes_nothing_even_where_a_newer_checkpoint_is_brok
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
-def test_a_folder_without_a_run_has_neither_configuration_nor_digest(folder: Folder) -> None:
-    with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
-        read_config(folder)
+def test_a_folder_without_a_run_or_without_a_checkpoint_has_no_digest(folder: Folder) -> None:
     with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
         digest(folder)
     claim(folder, tiny_run())
@@ -203,24 +202,9 @@ def test_a_folder_without_a_run_has_neither_configuration_nor_digest(folder: Fol
         digest(folder)
 
 
-def test_a_folder_is_claimed_once_and_gives_the_configuration_back(folder: Folder) -> None:
-    config = tiny_run(seed=5)
-    claim(folder, config)
-    written = folder.get("run.json")
-    claim(folder, config)
-    assert folder.get("run.json") == written
-    assert read_config(folder) == config
-    assert json.loads(written or b"")["config"]["agent"]["convolution_channels"] == [4, 4, 4]
-
-
-def test_the_records_of_a_checkpoint_are_those_of_the_tables(trained: Folder) -> None:
-    records = read_records(objects_of(trained))
-    assert records.rows("episodes") == from_parquet(trained.get("episodes.parquet") or b"")
-    complete = [row for row in from_parquet(trained.get("iterations.parquet") or b"") if row["complete"]]
-    assert records.rows("iterations") == complete
-
-
-def test_lasting_objects_are_told_apart_by_the_first_word_of_their_names() -> None:
-    objects = {"chunk/1": b"a", "chunks": b"b", "part/episodes/1": b"c", "loop": b"d", "chunk": b"e"}
-    assert lasting_of(objects, "chunk") == {"chunk/1": b"a", "chunk": b"e"}
-    assert lasting_of(objects, "part", "chunk") == {"chunk/1": b"a", "chunk": b"e", "part/episodes/1": b"c"}
+def test_a_run_of_which_only_results_were_kept_has_no_digest(trained: Folder, tmp_path: Path) -> None:
+    assert trained.local_path is not None
+    folder = Folder(shutil.copytree(trained.local_path, tmp_path / "copy"))
+    keep_results(folder)
+    with pytest.raises(CheckpointError, match="only the results were kept"):
+        digest(folder)

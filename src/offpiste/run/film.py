@@ -18,11 +18,11 @@ from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
 from offpiste.run.evaluate import load_agent
-from offpiste.run.folder import read_config
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
+from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import FRAME_SHAPE, World
 from offpiste.worlds.registry import open_world

@@ -1,0 +1,54 @@
+"""One hash of all that makes a run what it is, to tell whether two runs are the same."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from offpiste.agent.replay import Replay
+from offpiste.errors import StoreError
+from offpiste.seeding import stream
+from offpiste.store import arrays
+from offpiste.store.checkpoints import newest_whole
+from offpiste.store.records import REPRODUCIBLE
+from offpiste.store.run_folder import of_kinds, read_config, read_records, refuse_results_only
+from offpiste.store.storage import Folder
+from offpiste.worlds.base import FRAME_SHAPE
+
+
+def digest(folder: Folder) -> str:
+    """Return one hash of all that a run's newest checkpoint holds and that does not depend on the machine.
+
+    Covered are weights, optimiser, decoded pictures, priorities, generators, the emulator, coverage, the bonus model
+    and the rows of the reproducible tables; left out are wall clock, rates and attempts.
+    """
+    config = read_config(folder)
+    refuse_results_only(folder)
+    restored = newest_whole(folder)
+    if restored is None:
+        raise StoreError(f"{folder.location} holds no checkpoint yet")
+    hasher = hashlib.sha256()
+    for key in ("loop", "coverage", "agent", "bonus"):
+        if key in restored.objects:
+            _hash_values(hasher, arrays.unpack(restored.objects[key]))
+    replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, stream(0, "unused"))
+    replay.load_state(arrays.unpack(restored.objects["replay"]), of_kinds(restored.objects, "chunk", "dictionary"))
+    decoded = replay.decoded()
+    _hash_values(hasher, decoded)
+    for piece in np.array_split(decoded["numbers"], len(decoded["numbers"]) // 4096 + 1):
+        hasher.update(replay.frames_of(piece).tobytes())
+    records = read_records(restored.objects)
+    for table in REPRODUCIBLE:
+        hasher.update(json.dumps(records.rows(table), sort_keys=True).encode())
+    return hasher.hexdigest()
+
+
+def _hash_values(hasher: Any, values: dict[str, Any]) -> None:
+    for key in sorted(values):
+        value = values[key]
+        if isinstance(value, np.ndarray):
+            hasher.update(f"{key} {value.dtype} {value.shape}".encode())
+            hasher.update(np.ascontiguousarray(value).tobytes())
+        else:
+            hasher.update(f"{key} {json.dumps(value, sort_keys=True)}".encode())

@@ -1,0 +1,116 @@
+"""The folder of a run: what lies where, whose run it is, and what a checkpoint in it holds.
+
+run.json        configuration, fingerprints and version; written once
+attempts/       one object per process that worked on the run
+manifests/      one per checkpoint, the last two kept     objects/  what they list
+status.json     how far the run is, renewed every half minute; a study takes from it which runs are done
+*.parquet       the tables, one file each, as of the last time that a process finished or was told to stop
+tensorboard/    curves while training, where the folder is on a local disk
+"""
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from offpiste.config import (
+    RESULTS_VERSION,
+    RunConfig,
+    fingerprint,
+    from_dict,
+    identity,
+    method_settings,
+    protocol_settings,
+    to_dict,
+)
+from offpiste.errors import CheckpointError, RunMismatch, StoreError
+from offpiste.store import arrays
+from offpiste.store.checkpoints import read_manifest
+from offpiste.store.records import RecordLog
+from offpiste.store.storage import Folder
+
+KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
+"""Iterations after which weights and bonus model are kept for good."""
+CHANGING = ("loop", "coverage", "agent", "replay", "bonus")
+"""Objects of a checkpoint that hold the loop's state; `records` holds the open rows, the rest lasts."""
+
+
+def about(config: RunConfig) -> dict[str, Any]:
+    """Return what run.json says."""
+    return {
+        "run_id": config.run_id,
+        "config": to_dict(config),
+        "protocol_fingerprint": fingerprint(protocol_settings(config)),
+        "method_fingerprint": fingerprint(method_settings(config)),
+        "results_version": RESULTS_VERSION,
+        "offpiste": version("offpiste"),
+    }
+
+
+def claim(folder: Folder, config: RunConfig, *, accept_version: bool = False) -> None:
+    """Make the folder this run's, or check that it already is."""
+    data = folder.get("run.json")
+    if data is None:
+        folder.put("run.json", json.dumps(about(config), indent=1).encode())
+        return
+    there = json.loads(data)
+    if differing := differences(from_dict(RunConfig, there["config"]), config):
+        raise RunMismatch(
+            f"{folder.location} holds another run: {'; '.join(differing)}. Name another folder with --out, "
+            "or ask for the same settings to continue it"
+        )
+    if there["results_version"] != RESULTS_VERSION and not accept_version:
+        raise RunMismatch(
+            f"{folder.location} was begun by offpiste {there['offpiste']} (results version "
+            f"{there['results_version']}); this is {version('offpiste')} (results version {RESULTS_VERSION}), "
+            "whose numbers differ. "
+            "Continue with the older version, or mix the two knowingly with --accept-version"
+        )
+
+
+def differences(there: RunConfig, asked: RunConfig) -> list[str]:
+    """Return in words in what the run of a folder is not the one asked for."""
+    one, other = identity(there), identity(asked)
+    return [
+        f"{key} is {one.get(key)!r} there and {other.get(key)!r} here"
+        for key in sorted(one.keys() | other.keys())
+        if one.get(key) != other.get(key)
+    ]
+
+
+def read_config(folder: Folder) -> RunConfig:
+    """Return the configuration of the run in a folder."""
+    data = folder.get("run.json")
+    if data is None:
+        raise StoreError(f"{folder.location} holds no run: there is no run.json in it")
+    return from_dict(RunConfig, json.loads(data)["config"])
+
+
+def holds_only_results(folder: Folder) -> bool:
+    """Tell whether the replay of a finished run was dropped, or is about to be."""
+    names = folder.list("manifests")
+    try:
+        return bool(names) and "replay" not in read_manifest(folder, names[-1])["objects"]
+    except CheckpointError:
+        return False  # whoever restores it goes back to an older checkpoint
+
+
+def refuse_results_only(folder: Folder) -> None:
+    """Refuse a run of which only the results were kept, for whoever needs all of it."""
+    if holds_only_results(folder):
+        raise CheckpointError(
+            f"of the run in {folder.location} only the results were kept, and it cannot go on without its replay; "
+            'train it anew in another folder, or in a study with keep = "all"'
+        )
+
+
+def of_kinds(objects: Mapping[str, bytes], *kinds: str) -> dict[str, bytes]:
+    """Return the lasting objects of these kinds."""
+    return {key: data for key, data in objects.items() if key.partition("/")[0] in kinds}
+
+
+def read_records(objects: Mapping[str, bytes]) -> RecordLog:
+    """Return the rows that a checkpoint holds."""
+    records = RecordLog()
+    records.load_state(arrays.unpack(objects["records"]), of_kinds(objects, "part"))
+    return records
