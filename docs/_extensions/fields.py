@@ -3,7 +3,8 @@
     ```{fields} offpiste.store.records.EpisodeRow
     ```
 
-With `:values: type` (the default) the second column is the field's type, with `:values: default` its default.
+With `:values: type` (the default) the second column is the field's type, with `:values: default` its default, or "see
+below" where that is a table of its own.
 """
 
 import dataclasses
@@ -69,6 +70,8 @@ def _default(field: "dataclasses.Field[Any]") -> str:
         default = field.default_factory()
     if default is dataclasses.MISSING:
         return "must be set"
+    if dataclasses.is_dataclass(default):
+        return "see below"
     if type(default) is int:
         return f"`{default:_}`"
     return f"`{list(default)}`" if isinstance(default, tuple) else f"`{default!r}`"

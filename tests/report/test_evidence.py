@@ -38,6 +38,13 @@ def test_a_game_outside_the_paper_may_have_a_protocol_of_its_own(store: Folder) 
     assert evidence.mixed == ()
 
 
+def test_tuning_on_a_game_outside_the_paper_may_have_a_protocol_of_its_own_too(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    for game, world in (("freeway", RunConfig().world), ("deep_sea_6", replace(RunConfig().world, frame_skip=1))):
+        write_study(store, {(game, "cts"): [2.0]}, world=world, variant="beta=9")
+    assert evidence_of(store).mixed == ()
+
+
 def test_unlike_protocols_on_the_games_of_the_paper_are_refused_or_told(store: Folder) -> None:
     write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
     write_study(store, {("hero", "epsilon_greedy"): [2.0]}, agent=replace(RunConfig().agent, hidden_units=64))

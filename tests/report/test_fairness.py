@@ -55,12 +55,18 @@ def test_constants_that_are_not_the_papers_have_no_known_budget(store: Folder) -
     assert {row[-1] for row in tuning_table(found).rows} == {"not known"}
 
 
-@pytest.mark.parametrize("change", [{"noise_scale": 0.1}, {"epsilon_final": 0.05}, {"epsilon_decay_steps": 10}])
+@pytest.mark.parametrize("change", [{"noise_scale": 0.1}, {"epsilon_final": 0.05}])
 def test_another_way_of_choosing_actions_is_not_the_papers_either(store: Folder, change: dict[str, float]) -> None:
     noisy = replace(METHODS["noisy_nets"].exploration, **change)  # type: ignore[arg-type]
     write_study(store, {("freeway", "noisy_nets"): [1.0]}, exploration=noisy)
     write_study(store, {("freeway", "cts"): [1.0]}, exploration=replace(METHODS["cts"].exploration, **change))  # type: ignore[arg-type]
     assert [each.elsewhere for each in tunings(evidence_of(store))] == [None, None]
+
+
+def test_a_shorter_decay_of_epsilon_scales_a_method_and_does_not_tune_it(store: Folder) -> None:
+    shorter = replace(METHODS["cts"].exploration, epsilon_decay_steps=10)
+    write_study(store, {("freeway", "cts"): [1.0]}, exploration=shorter, bonus=METHODS["cts"].bonus)
+    assert [each.elsewhere for each in tunings(evidence_of(store))] == [PAPER_SETTINGS["cts"]]
 
 
 def test_every_method_as_it_is_has_the_papers_constants_on_every_kind_of_game(store: Folder) -> None:

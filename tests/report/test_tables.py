@@ -73,9 +73,9 @@ def test_cells_on_the_page(value: Any, text: str) -> None:
     assert shown(value) == text
 
 
-def test_a_column_with_a_number_in_it_stands_to_the_right() -> None:
+def test_a_column_with_a_number_or_nothing_in_it_stands_to_the_right() -> None:
     table = Table("x", ("a", "b", "c"), [("text", None, None), (None, 1.5, None), ("more", "over 2,000", None)])
-    assert [is_numeric(table, place) for place in range(3)] == [False, True, False]
+    assert [is_numeric(table, place) for place in range(3)] == [False, True, True]
 
 
 def test_a_game_in_numbers(store: Folder) -> None:

@@ -271,6 +271,13 @@ def test_a_bonus_of_ones_own_is_a_method_of_a_study() -> None:
     assert run == dataclasses.replace(base_run("freeway", None, "examples.simhash:SimHash"), frames=1_000)
 
 
+def test_settings_beside_a_bonus_of_ones_own_are_its_own_and_make_no_variant_unless_asked() -> None:
+    arm = {"bonus": "a.b:Mine", "settings": {"bonus": {"scale": 0.5}}}
+    (run,) = make_study("small", SMALL | {"methods": [arm]}).runs
+    assert (run.run_id, run.bonus.scale) == ("freeway/mine/seed-0", 0.5)
+    assert ids(methods=[arm | {"variant": "half"}]) == ["freeway/mine/half/seed-0"]
+
+
 def test_a_bonus_of_ones_own_may_have_a_name_a_grid_and_other_actions() -> None:
     arm = {"name": "noisy_nets+mine", "bonus": "a.b:Mine", "grid": {"beta": {"setting": "bonus.scale", "values": [2]}}}
     (run,) = make_study("small", SMALL | {"methods": [arm]}).runs

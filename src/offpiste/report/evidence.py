@@ -35,7 +35,7 @@ class Evidence:
     horizons: dict[str, int]
     """By game, the frame at which runs are compared."""
     summaries: dict[str, Summary]
-    """By name of the run, each up to its game's frame; of tuning runs up to the end of the longest."""
+    """By name of the run, each up to its game's frame; of tuning runs up to the end of the longest beside them."""
     scores: claims.Scores
     curves: dict[tuple[str, str], Curves]
     """By game and method, of the runs that test."""
@@ -90,14 +90,14 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     ordered = _ordered(results.runs)
     runs = tuple(run for run in ordered if not run.variant)
     tuning = tuple(run for run in ordered if run.variant)
-    comparisons = _comparisons(runs)
-    mixed = tuple(told for group in (*comparisons, tuning) if (told := differences(group)))
+    comparisons, tried = _comparisons(runs), _comparisons(tuning)
+    mixed = tuple(told for group in (*comparisons, *tried) if (told := differences(group)))
     if mixed and not allow_mixed:
         raise RunMismatch(f"{mixed[0]}. Put them in stores of their own, or compare them knowingly with --allow-mixed")
     ends = [frames or common_end(group) for group in comparisons]
     horizons = {run.game: end for group, end in zip(comparisons, ends, strict=True) for run in group}
     wanted = {run.name: horizons[run.game] for run in runs}
-    wanted |= {run.name: frames or common_end(tuning) for run in tuning}
+    wanted |= {run.name: frames or common_end(group) for group in tried for run in group}
     summaries: dict[str, Summary] = {}
     for end in sorted(set(wanted.values())):
         summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}

@@ -174,6 +174,10 @@ def _middle(scores: list[float]) -> tuple[float | None, float | None]:
     return (float(np.mean(scores)), float(np.median(scores))) if scores else (None, None)
 
 
+_SCALED = "exploration.epsilon_decay_steps"
+"""A length of time, which small studies shorten for all methods alike."""
+
+
 def _has_the_papers_constants(run: Run) -> bool:
     """Whether a run chooses actions and is paid as its method is in the paper, constant by constant."""
     if run.method not in PAPER_SETTINGS:
@@ -183,7 +187,7 @@ def _has_the_papers_constants(run: Run) -> bool:
     except OffpisteError:  # a game that this version does not know
         return False
     here, there = (
-        {key: value for key, value in settings.items() if key.startswith(("exploration.", "bonus."))}
+        {key: value for key, value in settings.items() if key.startswith(("exploration.", "bonus.")) and key != _SCALED}
         for settings in (run.settings, base)
     )
     return here == there

@@ -201,7 +201,8 @@ def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:
         ]
         return f"Of {many} with ε-greedy, these hold when all are corrected for: {'; '.join(parts)}."
     pairs, needed = max(each.comparison.pairs for each in compared), fewest_seeds(2 * len(compared))
-    told_why = f": that takes {needed} pairs of seeds, and there are {pairs} at most" if pairs < needed else ""
+    are = "is" if pairs == 1 else "are"
+    told_why = f": that takes {needed} pairs of seeds, and there {are} {pairs} at most" if pairs < needed else ""
     return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{told_why}."
 
 

@@ -79,8 +79,9 @@ def shown(value: Any) -> str:
 
 
 def is_numeric(table: Table, place: int) -> bool:
-    """Whether a column holds numbers, which stand to the right."""
-    return any(isinstance(row[place], int | float | np.number | Interval) for row in table.rows)
+    """Whether a column holds numbers, or nothing yet, which stand to the right."""
+    cells = [row[place] for row in table.rows if row[place] is not None]
+    return not cells or any(isinstance(cell, int | float | np.number | Interval) for cell in cells)
 
 
 # Findings and comparisons

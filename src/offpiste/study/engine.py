@@ -127,10 +127,10 @@ class _Watch:
     def look(self) -> None:
         if self.reason or time.monotonic() < self._next:
             return
-        if _machine_is_drained():
-            self.reason = f"its machine, {socket.gethostname()}, is going away"
-        elif status.stop_asked(self._store, self._study):
+        if status.stop_asked(self._store, self._study):  # first, for Ray does not answer once its head is gone
             self.reason = "the study was told to stop"
+        elif _machine_is_drained():
+            self.reason = f"its machine, {socket.gethostname()}, is going away"
         if self.reason:
             signal.raise_signal(signal.SIGTERM)
         self._next = time.monotonic() + WATCH_SECONDS

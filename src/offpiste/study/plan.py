@@ -57,7 +57,7 @@ class Arm:
     bonus: str = ""
     """A bonus of your own as module:Class, or an installed one's name, as with `offpiste train --bonus`."""
     variant: str = ""
-    """What to call it where its settings differ from the method's own; left out, those settings are listed."""
+    """What to call it where its settings differ from a known method's; left out, those settings are listed."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of this arm only."""
     grid: dict[str, Any] = field(default_factory=dict)
@@ -164,7 +164,9 @@ def _runs(game: str, arm: Arm, seed: int, frames: int, shared: Mapping[str, Any]
     axes = axes_of(arm)
     plain = to_dict(base_run(game, arm.name or None, arm.bonus or None))
     plain = _merged(_merged(plain, shared), arm.settings)
-    own = arm.variant or ",".join(f"{key}={shown(value)}" for key, value in _leaves(arm.settings))
+    own = arm.variant
+    if not own and not arm.bonus:  # a known method with other settings; those of a bonus of one's own are its own
+        own = ",".join(f"{key}={shown(value)}" for key, value in _leaves(arm.settings))
     for point in points_of(arm):
         settings = plain
         for name, value in point.items():
