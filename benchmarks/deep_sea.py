@@ -64,7 +64,7 @@ class Dive:
     """Episodes until the treasure was reached for the first time, that one included."""
     correlation: float | None
     cells: int
-    """Of the size · (size + 1) / 2 that can be reached."""
+    """Of the (size + 1) · (size + 2) / 2 that can be reached, those of the floor included."""
     seconds: float
 
 
@@ -73,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a smaller grid, ε-greedy and the oracle only")
     parser.add_argument("--size", type=int, default=10)
-    parser.add_argument("--episodes", type=int, default=600, help="budget of a run")
+    parser.add_argument("--episodes", type=int, default=300, help="budget of a run")
     parser.add_argument("--method", choices=GRIDS, action="append", help="default: all but rnd_released")
     parser.add_argument("--out", type=Path, default=Path("deep_sea"), help="folder that keeps the runs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)

@@ -7,6 +7,7 @@ from offpiste.report.look import (
     PAGE_COLOURS,
     PUBLISHED_GREYS,
     frames_text,
+    in_words,
     looks,
     ordered_games,
     ordered_methods,
@@ -61,3 +62,8 @@ def test_games_are_named_as_people_write_them() -> None:
         "Private Eye",
         "Deep Sea 6",
     ]
+
+
+def test_a_sentence_names_games_and_methods_as_people_do() -> None:
+    said = in_words("weakest: rnd beats epsilon_greedy on montezuma_revenge; randomly, cts/hero, Montezuma's")
+    assert said == "weakest: RND beats ε-greedy on Montezuma’s Revenge; randomly, CTS/Hero, Montezuma’s"

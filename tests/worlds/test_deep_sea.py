@@ -68,7 +68,7 @@ def test_going_left_costs_nothing_and_stops_at_the_wall() -> None:
 
 
 def test_the_picture_shows_where_the_diver_is() -> None:
-    world = DeepSea(14, CONFIG)
+    world = DeepSea(13, CONFIG)
     state, _ = world.reset()
     assert not state[:-1].any()
     assert seen(state[-1]) == [(0, 0), (5, 5)]
@@ -81,14 +81,17 @@ def test_the_picture_shows_where_the_diver_is() -> None:
 
 def test_every_cell_has_a_picture_of_its_own_even_where_84_is_no_multiple() -> None:
     world = DeepSea(17, CONFIG)
-    pictures = {picture.tobytes() for row in world._pictures[:17] for picture in row}
-    assert len(pictures) == 17 * 17
+    pictures = {picture.tobytes() for row in world._pictures for picture in row}
+    assert len(pictures) == 18 * 18
 
 
-def test_after_the_last_row_there_is_nothing_to_see() -> None:
-    world = DeepSea(2, CONFIG)
-    dive(world, [RIGHT, RIGHT])
-    assert not world.observation[-1].any()
+def test_on_the_floor_every_column_looks_different_and_the_treasure_has_one_of_its_own() -> None:
+    world = DeepSea(3, CONFIG)
+    seen_on_the_floor = {}
+    for last in ([RIGHT, RIGHT, RIGHT], [RIGHT, RIGHT, LEFT], [LEFT, RIGHT, RIGHT], [LEFT, LEFT, RIGHT], [LEFT] * 3):
+        dive(world, last)
+        seen_on_the_floor[place(world)] = seen(world.observation[-1])
+    assert seen_on_the_floor == {(3, column): [(63, 21 * column), (83, 21 * column + 20)] for column in (3, 1, 2, 0)}
 
 
 def test_the_grid_is_the_same_for_every_seed_and_differs_with_size() -> None:
@@ -127,8 +130,8 @@ def test_gymnasium_finds_nothing_to_object_to() -> None:
 
 def test_names_are_read_and_sizes_bounded() -> None:
     assert [size_of(name) for name in ("deep_sea_14", "deep_sea", "freeway", "deep_sea_x")] == [14, None, None, None]
-    for name in ("deep_sea_1", "deep_sea_29"):
-        with pytest.raises(ConfigError, match="from deep_sea_2 to deep_sea_28"):
+    for name in ("deep_sea_1", "deep_sea_28"):
+        with pytest.raises(ConfigError, match="from deep_sea_2 to deep_sea_27"):
             size_of(name)
 
 

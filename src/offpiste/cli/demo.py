@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from offpiste.run.loop import Loop
 
 SIZE = 10
-ARMS = {"epsilon_greedy": None, "cts": 0.1}
+ARMS = {"epsilon_greedy": None, "rnd": 0.001}
 """The methods shown, and the scale of the bonus that suits this world (`benchmarks/deep_sea.py` chose it)."""
 SHADES = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 87)
 """Terminal colours from never visited to visited most."""

@@ -6,6 +6,7 @@ too, for print in grey. Ink and greys are names for the page's own, which turn w
 
 import hashlib
 import itertools
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,12 @@ def series_look(series: str) -> Look:
 def title(game: str) -> str:
     """Return the name of a game as people write it."""
     return _TITLES.get(game, game.replace("_", " ").title())
+
+
+def in_words(text: str) -> str:
+    """Return a sentence with games and methods called as people do."""
+    names = {game: title(game) for game in GAMES} | {method: look.label for method, look in _OWN.items()}
+    return re.sub(r"\b\w+\b", lambda word: names.get(word[0], word[0]), text).replace("'", "’")
 
 
 def ordered_methods(methods: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from offpiste.errors import StoreError
 from offpiste.report import commands, contrasts, fairness, figures, overviews, settings, tables, weak
 from offpiste.report.drawing import Drawing, save
 from offpiste.report.evidence import PAPER_FRAMES, Evidence, gather
-from offpiste.report.look import label, title
+from offpiste.report.look import in_words, label, title
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
@@ -230,6 +230,6 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"shown": tables.shown, "title": title, "right": tables.is_numeric}
+    environment.filters |= {"shown": tables.shown, "title": title, "right": tables.is_numeric, "in_words": in_words}
     environment.globals["paper_games"] = tuple(GAMES)
     return environment.get_template("page.html")

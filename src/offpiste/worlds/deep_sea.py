@@ -4,7 +4,7 @@ After Osband et al. (2019) and bsuite: N × N cells; the diver starts at the top
 column to the left or to the right. A move to the right costs 0.01 / N; only N of them in a row reach the treasure,
 worth 1. In each cell a coin, tossed once and for all for each N, decides which action moves right, so no policy that
 ignores the picture gets anywhere: random play finds the treasure once in 2**N episodes. The picture shows the diver
-and nothing else.
+and nothing else, at the end on the floor below the last row, so that a bonus can tell the treasure's place from others.
 """
 
 import re
@@ -22,7 +22,7 @@ from offpiste.worlds.base import FRAME_SHAPE
 from offpiste.worlds.games import Location
 
 NAME = "deep_sea_{}"
-SMALLEST, LARGEST = 2, 28
+SMALLEST, LARGEST = 2, 27
 """Pictures of 84 × 84 show larger grids poorly: cells would be under 3 pixels wide."""
 MOVE_COST = 0.01
 TREASURE = 1.0
@@ -33,7 +33,8 @@ SETTINGS: dict[str, Any] = {
     "agent": {
         "replay_capacity": 50_000,
         "min_history_steps": 200,
-        "target_update_steps": 100,
+        "update_period_steps": 1,
+        "target_update_steps": 50,
         "learning_rate": 1e-3,
         "convolution_channels": [8, 8, 8],
         "hidden_units": 64,
@@ -41,7 +42,8 @@ SETTINGS: dict[str, Any] = {
     "schedule": {"iteration_steps": 1_000},
     "exploration": {"epsilon_decay_steps": 500},
 }
-"""The paper's timings scaled down to a world that is over in minutes; the same for all methods."""
+"""The paper's timings scaled down to a world that is over in minutes; the same for all methods. An update per step, for
+dives are few: with one in four, even true counts found the treasure too late."""
 
 
 def size_of(game: str) -> int | None:
@@ -100,13 +102,13 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return self._stack, {}
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Sink one row; the picture after the last row is black."""
+        """Sink one row; below the last one is the floor."""
         reward = 0.0
         if action == self._right[self._row, self._column]:
             reward -= MOVE_COST / self.size
             if self._column == self._row == self.size - 1:
                 reward += TREASURE
-            self._column = min(self._column + 1, self.size - 1)
+            self._column += 1
         else:
             self._column = max(self._column - 1, 0)
         self._row += 1
@@ -139,10 +141,10 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
 
 def _pictures(size: int) -> NDArray[np.uint8]:
-    """Return every picture, by row and column: the diver's cell is white, all else black; below the grid is none."""
-    edges = np.arange(size + 1) * FRAME_SHAPE[0] // size
-    pictures = np.zeros((size + 1, size, *FRAME_SHAPE), np.uint8)
-    for row in range(size):
-        for column in range(size):
+    """Return every picture, by row and column, the floor's too: the diver's cell is white, all else black."""
+    edges = np.arange(size + 2) * FRAME_SHAPE[0] // (size + 1)
+    pictures = np.zeros((size + 1, size + 1, *FRAME_SHAPE), np.uint8)
+    for row in range(size + 1):
+        for column in range(size + 1):
             pictures[row, column, edges[row] : edges[row + 1], edges[column] : edges[column + 1]] = 255
     return pictures
