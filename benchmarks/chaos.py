@@ -63,6 +63,8 @@ FULL_FRAMES, QUICK_FRAMES = 8_000, 4_000
 TMPFS_MEGABYTES = 300
 MOST_SECONDS = 3_600.0
 REFUSED_SECONDS = 20.0
+MOST_DRAIN_SECONDS = 40.0
+"""Ray gives a node 30 seconds to end what it does."""
 
 COUNTER = '''
 """Counts the steps that a Ray worker computes, in a file that survives it."""
@@ -209,10 +211,8 @@ class Chaos:
         self._wait_for_log("will go on: its machine is gone")
         self._cluster.start_node(0)
         self._let_the_store_fail()
-        self._wait_for_progress()
-        self._say("SIGTERM of `ray start --block`")
-        self._cluster.stop_node(1)
-        self._wait_for_log("is going away")
+        while not self._stop_a_node_at_work():
+            self._cluster.start_node(1)
         self._cluster.start_node(1)
         self._wait_for_progress()
         self._say("SIGKILL of the driver")
@@ -224,6 +224,20 @@ class Chaos:
         states = {seen.state for seen in status.read_all(Folder(self._store.location), self._study.runs)}
         assert states == {"done"}, states
         self._say("done")
+
+    def _stop_a_node_at_work(self) -> bool:
+        """Ask a node to go; tell whether it was at work, and its worker saved and said so."""
+        self._wait_for_progress()
+        self._say("SIGTERM of `ray start --block`")
+        self._cluster.stop_node(1)
+        started = time.monotonic()
+        while "is going away" not in self._cluster.log():
+            self._check(started)
+            if self._cluster.node_has_gone(1) and time.monotonic() - started > MOST_DRAIN_SECONDS:
+                self._say("it had nothing to do at that moment; once more")
+                return False
+            time.sleep(0.3)
+        return True
 
     def _let_the_store_fail(self) -> None:
         for what, fail in self._store.faults.items():
@@ -344,6 +358,10 @@ class Cluster:
     def stop_node(self, number: int) -> None:
         """Ask a node to go."""
         self._nodes[number].send_signal(signal.SIGTERM)
+
+    def node_has_gone(self, number: int) -> bool:
+        """Tell whether a node that was asked to go has gone."""
+        return self._nodes[number].poll() is not None
 
     def start_driver(self) -> None:
         """Give the command that runs the study."""

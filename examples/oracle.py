@@ -13,7 +13,6 @@ import numpy as np
 
 from offpiste.bonuses.base import Context, Transition
 from offpiste.errors import ConfigError
-from offpiste.run.coverage import place
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.registry import location
 
@@ -41,7 +40,7 @@ class Oracle:
 
     def observe(self, transition: Transition) -> float:
         """Count the place reached and return its bonus."""
-        _, cell = place(transition.ram, self._location)
+        _, cell = self._location.place(transition.ram)
         self._counts[cell] = self._counts.get(cell, 0) + 1
         return 1 / math.sqrt(self._counts[cell])
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from offpiste.config import WorldConfig
-from offpiste.run.coverage import Coverage, picture_cell, place
+from offpiste.run.coverage import Coverage, picture_cell
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.worlds.atari import AtariGame
@@ -59,7 +59,7 @@ def test_a_place_in_montezuma_is_room_level_and_steps_of_eight_pixels(
     memory: NDArray[np.uint8], expected: tuple[int, int]
 ) -> None:
     assert GAMES["montezuma_revenge"].location == MONTEZUMA
-    assert place(memory, MONTEZUMA) == expected
+    assert MONTEZUMA.place(memory) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_a_place_in_montezuma_is_room_level_and_steps_of_eight_pixels(
 def test_a_byte_that_is_not_known_counts_as_zero(location: Location, expected: tuple[int, int]) -> None:
     memory = np.full(128, 255, np.uint8)
     memory[14] = 160
-    assert place(memory, location) == expected
+    assert location.place(memory) == expected
 
 
 def test_neighbouring_pixels_share_a_cell_until_the_eighth() -> None:
-    cells = [place(ram(x=x), MONTEZUMA)[1] for x in range(16)]
+    cells = [MONTEZUMA.place(ram(x=x))[1] for x in range(16)]
     assert cells == [0] * 8 + [32] * 8
 
 
 def test_no_two_places_share_a_cell() -> None:
     cells = {
-        place(ram(room=room, level=level, x=x, y=y), MONTEZUMA)[1]
+        MONTEZUMA.place(ram(room=room, level=level, x=x, y=y))[1]
         for room in (0, 1, 255)
         for level in (0, 1, 7)
         for x in range(0, 256, 8)

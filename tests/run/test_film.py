@@ -32,11 +32,11 @@ def blank(count: int) -> Iterator[Picture]:
 
 def test_a_film_shows_every_step_of_the_episode(run: Folder) -> None:
     pictures = list(film(run, steps=100, seed=0))
-    assert len(pictures) == SIZE
+    assert len(pictures) == SIZE + 1  # and one on the floor
     assert {picture.shape for picture in pictures} == {(HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3)}
     rows = [int(np.nonzero(picture[:, :SCREEN_WIDTH].any(axis=(1, 2)))[0][0]) for picture in pictures]
     assert rows == sorted(rows)  # the diver sinks
-    assert len(set(rows)) == SIZE
+    assert len(set(rows)) == SIZE + 1
     assert all(picture[:, SCREEN_WIDTH:].any() for picture in pictures)
 
 
@@ -80,4 +80,4 @@ def test_a_run_without_a_bonus_is_filmed_too(tmp_path: Path) -> None:
     config = base_run("deep_sea_3", "epsilon_greedy")
     assert config.bonus == BonusConfig()
     train(from_dict(type(config), {"frames": 30}, base=config), folder)
-    assert len(list(film(folder, steps=100, seed=0))) == 3
+    assert len(list(film(folder, steps=100, seed=0))) == 4

@@ -51,9 +51,22 @@ def seen(picture: NDArray[np.uint8]) -> list[tuple[int, int]]:
 
 
 def test_only_going_right_every_time_finds_the_treasure() -> None:
-    rewards, ends = dive(DeepSea(4, CONFIG), [RIGHT] * 4)
+    world = DeepSea(4, CONFIG)
+    rewards, ends = dive(world, [RIGHT] * 4)
     assert rewards == [-0.0025, -0.0025, -0.0025, 1 - 0.0025]
-    assert ends == [False, False, False, True]
+    assert ends == [False] * 4
+
+
+@pytest.mark.parametrize("action", [0, 1])
+def test_on_the_floor_one_more_step_does_nothing_and_ends_the_dive(action: int) -> None:
+    world = DeepSea(4, CONFIG)
+    dive(world, [RIGHT] * 4)
+    before = world.observation
+    state, reward, terminated, truncated, _ = world.step(action)
+    assert (reward, terminated, truncated) == (0.0, True, False)
+    assert place(world) == (4, 4)
+    assert np.array_equal(state[:-1], before[1:])
+    assert np.array_equal(state[-1], before[-1])
 
 
 def test_one_move_to_the_left_loses_the_treasure() -> None:

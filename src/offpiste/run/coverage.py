@@ -12,11 +12,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.worlds.games import Location
+from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
-_MAX_LEVEL = 7
-_ROOMS = 256 * (_MAX_LEVEL + 1)
-_CELLS_PER_ROOM = 32 * 32
 _PICTURES = 2**20
 
 
@@ -25,8 +22,8 @@ class Coverage:
 
     def __init__(self, location: Location | None) -> None:
         self._location = location
-        self._seen_rooms = np.zeros(_ROOMS, np.bool_)
-        self._seen_cells = np.zeros(_PICTURES if location is None else _ROOMS * _CELLS_PER_ROOM, np.bool_)
+        self._seen_rooms = np.zeros(ROOMS, np.bool_)
+        self._seen_cells = np.zeros(_PICTURES if location is None else ROOMS * CELLS_PER_ROOM, np.bool_)
         self._tells_rooms = location is not None and location.room is not None
         self.rooms_found = 0
         self.cells_found = 0
@@ -37,7 +34,7 @@ class Coverage:
 
     def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8]) -> None:
         """Note where the player is now."""
-        room, cell = (0, picture_cell(frame)) if self._location is None else place(ram, self._location)
+        room, cell = (0, picture_cell(frame)) if self._location is None else self._location.place(ram)
         self._rooms.add(room)
         self._cells.add(cell)
         if not self._seen_rooms[room]:
@@ -88,15 +85,6 @@ class Coverage:
         self._cells = set(state["cells"])
         self._rooms_new = state["rooms_new"]
         self._cells_new = state["cells_new"]
-
-
-def place(ram: NDArray[np.uint8], location: Location) -> tuple[int, int]:
-    """Return the numbers of the room and of the cell that the console's memory tells; unknown parts count as 0."""
-    room, level, x, y = (
-        int(ram[byte]) if byte is not None else 0 for byte in (location.room, location.level, location.x, location.y)
-    )
-    room += 256 * min(level, _MAX_LEVEL)
-    return room, (room * 32 + x // 8) * 32 + y // 8
 
 
 def picture_cell(frame: NDArray[np.uint8]) -> int:

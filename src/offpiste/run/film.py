@@ -29,8 +29,6 @@ from offpiste.worlds.registry import open_world
 
 FORMATS = (".mp4", ".gif")
 HEIGHT, SCREEN_WIDTH, PANEL_WIDTH = 420, 480, 320
-PICTURES_PER_SECOND = {"atari": 15, "deep_sea": 4}
-"""Agent steps a second; four frames each are the speed at which a person plays."""
 CHART_STEPS = 150
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230), (233, 180, 86)
@@ -105,8 +103,10 @@ def _write_gif(pictures: Iterator[Picture], file: Path, pictures_per_second: int
 
 
 def pictures_per_second(folder: Folder) -> int:
-    """Return the speed of a film of this run."""
-    return PICTURES_PER_SECOND["deep_sea" if read_config(folder).game.startswith("deep_sea") else "atari"]
+    """Return the agent steps in a second of a film of this run: the speed at which a person plays."""
+    config = read_config(folder)
+    game = open_world(config.game, config.world, stream(0, "film"))
+    return int(game.metadata["render_fps"]) // config.world.frame_skip
 
 
 def _load_bonus(folder: Folder, config: RunConfig, game: World, seed: int, iteration: int | None) -> Bonus | None:

@@ -14,6 +14,9 @@ MOST_ACTIONS = 18
 class World(Protocol):
     """A gymnasium environment with a few things more; states are read-only uint8 stacks, newest picture last."""
 
+    metadata: dict[str, Any]
+    """As gymnasium has it: `render_fps` is how many frames a second a person would see."""
+
     @property
     def action_count(self) -> int:
         """How many actions the agent can choose from."""

@@ -4,7 +4,8 @@ After Osband et al. (2019) and bsuite: N × N cells; the diver starts at the top
 column to the left or to the right. A move to the right costs 0.01 / N; only N of them in a row reach the treasure,
 worth 1. In each cell a coin, tossed once and for all for each N, decides which action moves right, so no policy that
 ignores the picture gets anywhere: random play finds the treasure once in 2**N episodes. The picture shows the diver
-and nothing else, at the end on the floor below the last row, so that a bonus can tell the treasure's place from others.
+and nothing else. One thing is ours: a dive ends on the floor below the last row, where one more step does nothing;
+most bonuses pay for the picture in which an action is taken, and could not tell the place of the treasure otherwise.
 """
 
 import re
@@ -102,8 +103,11 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return self._stack, {}
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Sink one row; below the last one is the floor."""
+        """Sink one row; on the floor, surface."""
         reward = 0.0
+        if self._row == self.size:
+            self._push_picture()
+            return self._stack, reward, True, False, {}
         if action == self._right[self._row, self._column]:
             reward -= MOVE_COST / self.size
             if self._column == self._row == self.size - 1:
@@ -113,7 +117,7 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
             self._column = max(self._column - 1, 0)
         self._row += 1
         self._push_picture()
-        return self._stack, reward, self._row == self.size, False, {}
+        return self._stack, reward, False, False, {}
 
     def render(self) -> Any:
         """Return the newest picture, [height, width, 3]."""

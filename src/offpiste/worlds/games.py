@@ -7,6 +7,14 @@ each was checked on real play (tests/worlds/test_games.py). Other games train as
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+_HIGHEST_LEVEL = 7
+ROOMS = 256 * (_HIGHEST_LEVEL + 1)
+CELLS_PER_ROOM = 32 * 32
+"""A cell is 8 by 8 units of the console's memory."""
+
 
 @dataclass(frozen=True)
 class Location:
@@ -16,6 +24,14 @@ class Location:
     x: int | None = None
     y: int | None = None
     level: int | None = None
+
+    def place(self, ram: NDArray[np.uint8]) -> tuple[int, int]:
+        """Return the numbers of the room and of the cell that the console's memory tells; unknown parts count as 0."""
+        room, level, x, y = (
+            int(ram[byte]) if byte is not None else 0 for byte in (self.room, self.level, self.x, self.y)
+        )
+        room += 256 * min(level, _HIGHEST_LEVEL)
+        return room, (room * 32 + x // 8) * 32 + y // 8
 
 
 @dataclass(frozen=True)
