@@ -1,5 +1,4 @@
 import math
-import random
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig
 from offpiste.neural import SameConvolution, same_padding
 from offpiste.seeding import stream
+from tests.sameness import global_generators
 
 SMALL = AgentConfig(convolution_channels=(4, 5, 3), hidden_units=16, value_atoms=7)
 
@@ -132,11 +132,6 @@ def test_the_states_given_are_left_as_they_were() -> None:
 
 def small_network(seed: int = 0) -> ValueNetwork:
     return ValueNetwork(SMALL, (2, 21, 12), 4, stream(seed, "network"))
-
-
-def global_generators() -> tuple[Any, ...]:
-    legacy: Any = np.random.get_state()  # noqa: NPY002 (to see that nobody used it)
-    return torch.get_rng_state().tolist(), legacy[1].tolist(), legacy[2:], random.getstate()
 
 
 def by_hand(network: ValueNetwork, state: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -1,7 +1,6 @@
 """The learner against numbers worked out by hand and against one update written out in float64."""
 
 import math
-import random
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -29,6 +28,7 @@ from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.seeding import stream
 from offpiste.store import arrays
+from tests.sameness import global_generators
 
 SMALL = AgentConfig(convolution_channels=(4, 4, 4), hidden_units=16)
 STATE_SHAPE = (4, 12, 10)
@@ -38,7 +38,6 @@ GAMMA_3 = 0.970299
 
 Precision = Literal["fp32", "bf16"]
 each_precision = pytest.mark.parametrize("precision", ["fp32", "bf16"])
-
 
 # The mathematics.
 
@@ -479,8 +478,3 @@ def working_copy_is_rounded_master(agent: Rainbow) -> bool:
         torch.equal(working[name].detach().float(), torch.from_numpy(rounded(value, "bf16")))
         for name, value in agent.weights().items()
     )
-
-
-def global_generators() -> tuple[Any, ...]:
-    legacy: Any = np.random.get_state()  # noqa: NPY002 (to see that nobody used it)
-    return torch.get_rng_state().tolist(), legacy[1].tolist(), legacy[2:], random.getstate()

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import random
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from offpiste.bonuses import cts
@@ -23,6 +21,7 @@ from offpiste.config import BonusConfig
 from offpiste.errors import CheckpointError, ConfigError
 from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
+from tests.sameness import global_generators
 
 HALF = Fraction(1, 2)
 PIXELS = 42 * 42
@@ -397,11 +396,11 @@ def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_picture
     state.setflags(write=False)
     ram = np.zeros(128, np.uint8)
     step = Transition(state, 1, 1.0, state[::-1], False, False, 0, ram)
-    inputs, draws = state.tobytes(), generators(generator)
+    inputs, draws = state.tobytes(), (*global_generators(), generator_state(generator))
     bonuses = [bonus.observe(step) for _ in range(3)]
     assert state.tobytes() == inputs
     assert not ram.any()
-    assert generators(generator) == draws
+    assert (*global_generators(), generator_state(generator)) == draws
     same = new_cts()
     assert bonuses == [same.observe(transition(state[-1])) for _ in range(3)]
 
@@ -479,8 +478,3 @@ def new_cts() -> Cts:
 def transition(frame: NDArray[np.uint8]) -> Transition:
     state = np.repeat(frame[None], 4, axis=0)
     return Transition(state, 0, 0.0, state, False, False, 0, np.zeros(128, np.uint8))
-
-
-def generators(own: np.random.Generator) -> list[Any]:
-    legacy = np.random.get_state()  # noqa: NPY002
-    return [random.getstate(), repr(legacy), torch.get_rng_state().tolist(), generator_state(own)]

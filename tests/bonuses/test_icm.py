@@ -1,8 +1,6 @@
 """Curiosity against cases worked by hand and against one step written out in float64."""
 
 import math
-import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +13,13 @@ from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.icm import CuriosityNetwork, Icm, IcmOptions, joint_loss, shrink
 from offpiste.errors import ConfigError
 from offpiste.neural import load_network
-from offpiste.seeding import stream
+from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
+from tests.sameness import assert_same, global_generators
 
 ACTIONS = 18
 STATE_SHAPE = (4, 84, 84)
 FEATURES = 288
-
 
 # The bonus.
 
@@ -262,9 +260,9 @@ def test_looking_changes_neither_what_is_seen_nor_any_generator() -> None:
     bonus = Icm(IcmOptions(), Context("montezuma_revenge", ACTIONS, 4, STATE_SHAPE[1:], generator))
     seen = transition()
     pixels = (seen.state.copy(), seen.next_state.copy())
-    before = generators(generator)
+    before = (*global_generators(), generator_state(generator))
     bonus.observe(seen)
-    assert generators(generator) == before
+    assert (*global_generators(), generator_state(generator)) == before
     np.testing.assert_array_equal(seen.state, pixels[0])
     np.testing.assert_array_equal(seen.next_state, pixels[1])
 
@@ -321,14 +319,3 @@ def plain_features(w: dict[str, Tensor], state: NDArray[np.uint8]) -> Tensor:
 def plain_linear(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
     hidden = (w[f"{name}_hidden.weight"] @ x + w[f"{name}_hidden.bias"]).clamp(min=0.0)
     return w[f"{name}_head.weight"] @ hidden + w[f"{name}_head.bias"]
-
-
-def generators(own: np.random.Generator) -> tuple[Any, ...]:
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002
-    return random.getstate(), str(legacy), torch.get_rng_state().tolist(), str(own.bit_generator.state)
-
-
-def assert_same(one: dict[str, Any], two: dict[str, Any]) -> None:
-    assert one.keys() == two.keys()
-    for key, value in one.items():
-        np.testing.assert_array_equal(value, two[key], err_msg=key)

@@ -1,7 +1,6 @@
 """Distillation against cases worked by hand, against the released code's numbers and against one step in float64."""
 
 import math
-import random
 import sys
 from typing import Any
 
@@ -26,14 +25,14 @@ from offpiste.bonuses.rnd import (
     welford,
 )
 from offpiste.errors import ConfigError
-from offpiste.seeding import stream
+from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
+from tests.sameness import assert_same, global_generators
 
 SMALL = (20, 18)
 FEATURES = 512
 
 each_kind = pytest.mark.parametrize("kind", [Rnd, RndReleased])
-
 
 # The networks.
 
@@ -335,9 +334,9 @@ def test_looking_changes_neither_what_is_seen_nor_any_generator(kind: type[Rnd |
     bonus = kind(kind.Options(), own)  # type: ignore[arg-type]
     seen = transition(0)
     pixels = seen.state.copy()
-    before = generators(own.generator)
+    before = (*global_generators(), generator_state(own.generator))
     bonus.observe(seen)
-    assert generators(own.generator) == before
+    assert (*global_generators(), generator_state(own.generator)) == before
     np.testing.assert_array_equal(seen.state, pixels)
 
 
@@ -394,14 +393,3 @@ def plain_features(w: dict[str, Tensor], x: Tensor) -> Tensor:
         if layer < count - 1:
             x = x.clamp(min=0.0)
     return x
-
-
-def generators(own: np.random.Generator) -> tuple[Any, ...]:
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002
-    return random.getstate(), str(legacy), torch.get_rng_state().tolist(), str(own.bit_generator.state)
-
-
-def assert_same(one: dict[str, Any], two: dict[str, Any]) -> None:
-    assert one.keys() == two.keys()
-    for key, value in one.items():
-        np.testing.assert_array_equal(value, two[key], err_msg=key)
