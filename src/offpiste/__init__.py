@@ -52,7 +52,7 @@ if not TYPE_CHECKING:  # a type checker would believe in every name otherwise
         try:
             found = getattr(importlib.import_module(_HOMES[name]), name)
         except ModuleNotFoundError as error:  # only what reads results needs more than is always installed
-            raise ImportError(f"offpiste.{name} needs {error.name}: pip install 'offpiste[report]'") from error
+            raise ImportError(f"offpiste.{name} needs {error.name}: pip install 'offpiste[report]'") from None
         globals()[name] = found
         return found
 

@@ -56,8 +56,10 @@ def test_all_runs_can_be_held_to_an_earlier_frame(results: Results) -> None:
 def test_a_run_shorter_than_an_iteration_is_scored_by_what_it_has(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     write_run(store, config_of(frames=200), [3.0])
-    (summary,) = summarise(load(store))
+    results = load(store)
+    (summary,) = summarise(results)
     assert (summary.reached, summary.final) == (True, 3.0)
+    assert curves(results)["freeway", "epsilon_greedy"].frames.tolist() == [results.runs[0].frames]
 
 
 def test_a_run_reaches_a_frame_between_two_steps_with_the_step_before(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from offpiste.cli import main
-from offpiste.cli.demo import BARS, SIZE, Arm, plot
+from offpiste.cli.demo import BARS, CELLS, SIZE, Arm, plot
 
 
 def test_the_demo_plays_both_agents_and_says_what_to_type_next(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--seconds", "1"]) == 0
     out = capsys.readouterr().out
-    for words in ("epsilon_greedy", "rnd", "cells found", "offpiste train --game freeway", "◆"):
+    for words in ("epsilon_greedy", "rnd", "cells found", "offpiste train --game freeway", "◆", "demo --seconds 4"):
         assert words in out
     assert "\x1b" not in out  # no colour where nobody sees it
 
@@ -25,11 +25,11 @@ def test_no_time_at_all_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 def arm(name: str, cells: list[int]) -> Arm:
     loop: Any = SimpleNamespace()
-    return Arm(name, loop, np.zeros((SIZE, SIZE), np.int64), cells)
+    return Arm(name, loop, np.zeros((SIZE + 1, SIZE + 1), np.int64), cells)
 
 
 def test_the_plot_shows_the_share_of_cells_over_time() -> None:
-    half, all_cells = SIZE * (SIZE + 1) // 4, SIZE * (SIZE + 1) // 2
+    half, all_cells = CELLS // 2, CELLS
     lines = plot([arm("one", [0, half, all_cells]), arm("two", [half, half, half])])
     assert lines[1] == f"cells found, of {all_cells}, over 3 dives"
     assert lines[2].split() == ["one", BARS[4] + BARS[8]]

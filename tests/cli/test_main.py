@@ -502,3 +502,12 @@ def test_methods_are_found_by_name() -> None:
     assert methods.find("epsilon_greedy") == methods.Method()
     with pytest.raises(ConfigError, match="no method named 'epsilon'"):
         methods.find("epsilon")
+
+
+def test_a_reader_who_has_seen_enough_gets_no_traceback() -> None:
+    program = "from offpiste.cli import main; import sys; sys.exit(main(['methods']))"
+    ends = subprocess.run(
+        ["bash", "-c", f'set -o pipefail; {sys.executable} -c "{program}" | true'], capture_output=True, text=True
+    )
+    assert "Traceback" not in ends.stderr
+    assert "BrokenPipe" not in ends.stderr

@@ -150,3 +150,19 @@ def test_on_a_terminal_the_view_is_renewed_in_place(monkeypatch: pytest.MonkeyPa
 def test_before_learning_begins_no_time_is_promised() -> None:
     assert "ETA once it learns," in line(replace(BEGUN, steps_per_second=900.0))
     assert "ETA –," in line(replace(BEGUN, learning=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (12_345.6, "12,346"),
+        (12.34, "12.3"),
+        (21.0, "21"),
+        (0.99, "0.99"),
+        (-0.004, "-0.004"),
+        (0.0, "0"),
+        (1.5, "1.50"),
+    ],
+)
+def test_a_score_has_the_digits_that_tell_something(value: float, text: str) -> None:
+    assert progress_view._score(value) == text

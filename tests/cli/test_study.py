@@ -48,8 +48,8 @@ def test_the_plan_of_the_paper_has_its_numbers(capsys: pytest.CaptureFixture[str
     assert said.code == 0, said.errors
     lines = said.out.splitlines()
     assert lines[0] == "study paper: 360 runs, 72,000,000,000 frames"
-    assert lines[1].startswith("12 games: montezuma_revenge, freeway, ")
-    assert lines[2] == "5 seeds: 0, 1, 2, 3, 4"
+    assert lines[1].startswith("games (12): montezuma_revenge, freeway, ")
+    assert lines[2] == "seeds (5): 0, 1, 2, 3, 4"
     methods = ("epsilon_greedy", "noisy_nets", "cts", "pixelcnn", "icm", "rnd")
     assert rows_of(lines) == {method: ["1", "60", "12"] for method in methods}
     assert lines[-1] == "time: give --steps-per-second of one run, or --measure it here"

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -698,3 +699,6 @@ def test_the_time_left_is_told_only_once_the_run_learns(tmp_path: Path, reported
     assert {progress.learning for progress in seen} == {False, True}
     assert all(progress.learning for progress in seen if progress.seconds_left is not None)
     assert seen[-2].seconds_left is not None
+    before, first = next((one, two) for one, two in pairwise(seen) if two.learning and not one.learning)
+    assert before.steps_per_second is not None
+    assert first.steps_per_second is None  # the rate from before learning would promise too much

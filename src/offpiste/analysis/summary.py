@@ -52,7 +52,8 @@ def curves(results: Results) -> dict[tuple[str, str], Curves]:
     for key, runs in groups.items():
         length = max((max(rows[run.name], default=0) for run in runs), default=0)
         values = np.array([[rows[run.name].get(i, np.nan) for i in range(1, length + 1)] for run in runs])
-        found[key] = Curves(tuple(runs), runs[0].iteration_frames * np.arange(1.0, length + 1), values)
+        ends = runs[0].iteration_frames * np.arange(1.0, length + 1)
+        found[key] = Curves(tuple(runs), np.minimum(ends, max(run.frames for run in runs)), values)
     return found
 
 

@@ -3,6 +3,7 @@
 torch is imported by the commands that compute, not by those that only read, so that help appears at once.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -69,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("offpiste: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def _find_modules_here() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from offpiste.run.loop import Loop
 
 SIZE = 10
+CELLS = (SIZE + 1) * (SIZE + 2) // 2
+"""That can be reached, those on the floor included."""
 ARMS = {"epsilon_greedy": None, "rnd": 0.001}
 """The methods shown, and the scale of the bonus that suits this world (`benchmarks/deep_sea.py` chose it)."""
 SHADES = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 87)
@@ -46,7 +48,7 @@ class Arm:
 
     name: str
     loop: "Loop"
-    visits: NDArray[np.int64] = field(default_factory=lambda: np.zeros((SIZE, SIZE), np.int64))
+    visits: NDArray[np.int64] = field(default_factory=lambda: np.zeros((SIZE + 1, SIZE + 1), np.int64))
     cells: list[int] = field(default_factory=list)
     """Cells found, after each episode."""
     found_after: int | None = None
@@ -57,8 +59,7 @@ class Arm:
 
         for step in self.loop.steps():
             column, row = (int(byte) // 8 for byte in self.loop.game.ram[:2])
-            if row < SIZE:
-                self.visits[row, column] += 1
+            self.visits[row, column] += 1
             if step.episode is not None:
                 self.visits[0, 0] += 1  # where the next one starts
                 self.cells.append(int((self.visits > 0).sum()))
@@ -92,7 +93,10 @@ def main(arguments: Arguments) -> int:
         how = (
             "did not find the treasure" if arm.found_after is None else f"found the treasure in dive {arm.found_after}"
         )
-        console.print(f"{arm.name}: {how}; saw {arm.cells[-1]} of {SIZE * (SIZE + 1) // 2} cells.", highlight=False)
+        console.print(f"{arm.name}: {how}; saw {arm.cells[-1]} of {CELLS} cells.", highlight=False)
+    if all(arm.found_after is None for arm in arms):
+        more = f"offpiste demo --seconds {4 * arguments.seconds:g}"
+        console.print(f"Time was up after {len(arms[0].cells)} dives; more of it:  {more}", highlight=False)
     console.print("\nNext, a real game, until you stop it:  offpiste train --game freeway --frames 1M", highlight=False)
     return 0
 
@@ -133,11 +137,11 @@ def _seas(arms: list[Arm]) -> Table:
 def _sea(arm: Arm) -> Text:
     most = max(1, int(arm.visits.max()))
     text = Text()
-    for row in range(SIZE):
-        for column in range(SIZE):
+    for row in range(SIZE + 1):
+        for column in range(SIZE + 1):
             visits = int(arm.visits[row, column])
             shade = SHADES[round((len(SHADES) - 1) * np.log1p(visits) / np.log1p(most))]
-            treasure = row == column == SIZE - 1
+            treasure = row == column == SIZE
             text.append("◆ " if treasure else ("· " if visits else "  "), style=f"color(226) on color({shade})")
         text.append("\n")
     return text
@@ -146,12 +150,11 @@ def _sea(arm: Arm) -> Text:
 def plot(arms: list[Arm]) -> list[str]:
     """Return lines of text that show the cells found over the dives, one row of bars per agent."""
     dives = max(len(arm.cells) for arm in arms)
-    most = SIZE * (SIZE + 1) // 2
     width = min(PLOT_WIDTH, dives)
-    lines = ["", f"cells found, of {most}, over {dives} dives"]
+    lines = ["", f"cells found, of {CELLS}, over {dives} dives"]
     for arm in arms:
         places = [(place + 1) * dives // width - 1 for place in range(width)]
-        levels = [arm.cells[min(place, len(arm.cells) - 1)] / most for place in places]
+        levels = [arm.cells[min(place, len(arm.cells) - 1)] / CELLS for place in places]
         bars = "".join(BARS[min(len(BARS) - 1, round(level * (len(BARS) - 1)))] for level in levels)
         lines.append(f"{arm.name:<15} {bars}")
     return lines

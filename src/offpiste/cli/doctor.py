@@ -127,7 +127,7 @@ def _memory() -> Iterator[Finding]:
         words = f"{free:.1f} GB free, one run needs about {needed:.1f}; lower --agent.replay-capacity or free some"
         yield Finding("FAILED", "memory", words)
     else:
-        yield Finding("ok", "memory", f"{free:.1f} GB free: room for {int(free / needed)} run(s) of {needed:.1f} GB")
+        yield Finding("ok", "memory", f"{free:.1f} GB free: room for {int(free / needed)} at {needed:.1f} GB a run")
 
 
 def available_gigabytes() -> float | None:

@@ -100,11 +100,18 @@ def _eta(progress: "Progress") -> str:
 def _figures(progress: "Progress") -> str:
     parts = [f"iteration {progress.iteration}", f"episode {progress.episodes:,}", f"ε {progress.epsilon:.3f}"]
     if progress.last_return is not None:
-        parts.append(f"last return {progress.last_return:,.0f}")
+        parts.append(f"last return {_score(progress.last_return)}")
     if progress.mean_return is not None:
-        parts.append(f"mean {progress.mean_return:,.1f}")
+        parts.append(f"mean {_score(progress.mean_return)}")
     if progress.rooms is not None:
         parts.append(f"rooms {progress.rooms}")
     if progress.cells is not None:
         parts.append(f"cells {progress.cells:,}")
     return ", ".join(parts)
+
+
+def _score(value: float) -> str:
+    """Return a score with as many digits as tell something: 12,345, 12.3, 0.99, -0.004."""
+    size = abs(value)
+    digits = 0 if value == int(value) or size >= 1_000 else 1 if size >= 10 else 2 if size >= 0.1 else 3
+    return f"{value:,.{digits}f}"

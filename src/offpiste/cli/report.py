@@ -40,6 +40,6 @@ def main(arguments: Arguments) -> int:
     report = build(arguments.store, arguments.out, allow_mixed=arguments.allow_mixed, frames=arguments.frames)
     print(" ".join(report.lead))
     if report.notes:
-        print(f"{len(report.notes)} weak points are named in it", file=sys.stderr)
+        print(f"The report names {len(report.notes)} weak points.", file=sys.stderr)
     print(report.page)
     return 0

@@ -188,8 +188,8 @@ def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) 
     games = list(dict.fromkeys(run.game for run in study.runs))
     seeds = list(dict.fromkeys(run.seed for run in study.runs))
     yield f"study {study.name}: {len(study.runs):,} runs, {sum(run.frames for run in study.runs):,} frames"
-    yield f"{len(games)} games: {', '.join(games)}"
-    yield f"{len(seeds)} seeds: {', '.join(map(str, seeds))}"
+    yield f"games ({len(games)}): {', '.join(games)}"
+    yield f"seeds ({len(seeds)}): {', '.join(map(str, seeds))}"
     yield ""
     yield (
         f"{'':<16}{'settings':>8}{'runs':>7}{'frames':>9}{'memory':>10}{'written':>12}{'kept':>10}{'rate':>15}"

@@ -38,5 +38,6 @@ def main(arguments: Arguments) -> int:
     speed = pictures_per_second(folder)
     pictures = film(folder, arguments.steps, arguments.seed, arguments.iteration)
     count = write_film(pictures, arguments.out, speed)
-    print(f"{count:,} steps, {count / speed:.0f} seconds, in {arguments.out}")
+    cut = f"; --steps {arguments.steps} ended it, unless the episode did" if count == arguments.steps else ""
+    print(f"{count:,} steps, {count / speed:.0f} seconds, in {arguments.out}{cut}")
     return 0

@@ -32,7 +32,11 @@ PAPER_FIGURES = {
     "hard_games": ("The other hard games", HARD, 3),
     "training_set": ("The training games, where exploration is not the difficulty", SUITES["training"], 3),
 }
-"""Title, games and columns of the paper's panels, by name; `montezuma_seeds` is the fifth figure."""
+"""Title, games and columns of the paper's panels, by name."""
+TITLES = {name: told for name, (told, _, _) in PAPER_FIGURES.items()} | {
+    "montezuma_seeds": "Montezuma’s Revenge, seed by seed"
+}
+"""What each of the paper's figures is called; the fifth is drawn apart."""
 _ROW = 2.35
 """Inches of one row of panels."""
 _BAND = "Lines with markers are means over seeds; bands are 95% bootstrap intervals of the mean and only describe."
@@ -108,7 +112,7 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
     unjoined = [found.series for found in evidence.published(MONTEZUMA) if not found.runs_joined]
     if unjoined:
         caption += f" The files of {', '.join(unjoined)} do not say which values belong to one run."
-    return [Drawing("montezuma_seeds", "Montezuma’s Revenge, seed by seed", caption, figure)]
+    return [Drawing("montezuma_seeds", TITLES["montezuma_seeds"], caption, figure)]
 
 
 def game_figure(evidence: Evidence, game: str) -> Drawing:

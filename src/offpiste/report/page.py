@@ -124,7 +124,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
             picture(drawing) for drawing in overviews.overview_figures(evidence, compared, aggregates, correlations)
         ],
         paper=paper,
-        undrawn=[name for name in (*figures.PAPER_FIGURES, "montezuma_seeds") if name not in drawn],
+        undrawn=[told for name, told in figures.TITLES.items() if name not in drawn],
         games=games,
         note_groups=_grouped(notes),
         notes_shown=NOTES_SHOWN,

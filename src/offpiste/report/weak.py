@@ -149,7 +149,8 @@ def _unfinished(evidence: Evidence) -> Iterator[Note]:
         reached = evidence.summaries[run.name].reached
         if not run.complete:
             told = f"{run.state}, at {frames_text(run.frames)} of {frames_text(run.target_frames)} frames"
-            rest = "counted, for it has come far enough" if reached else "not in the scores"
+            horizon = frames_text(evidence.horizons.get(run.game, run.frames))
+            rest = f"counted at {horizon} frames, where runs are compared" if reached else "not in the scores"
             yield Note("unfinished run", run.name, f"{told}; {rest}")
         elif not reached and not run.variant:
             told = f"ends at {frames_text(run.target_frames)} frames, and runs are compared at"

@@ -88,6 +88,7 @@ class _Attempt:
         self.iteration_start = (now, self.loop.training_steps)
         next_save, next_status, next_progress = now + interval, now, now
         steps = self.loop.steps()
+        learning = self.loop.learning
         while self.loop.counted_steps < self.target_steps and self.stop_signal.number is None:
             self._note_down(next(steps))
             now = time.monotonic()
@@ -100,6 +101,9 @@ class _Attempt:
                     now = time.monotonic()  # giving up may have taken longer than the wait
                     next_save, next_status, next_progress = now + retry, now, now
                     retry = min(2 * retry, interval)
+            if self.loop.learning != learning:
+                learning = self.loop.learning
+                self.marks.clear()  # learning slows a run down, so the rate before tells nothing about the time left
             if now >= next_progress:
                 self.marks.append((now, self.loop.training_steps))
                 self.report(self.progress("running"))

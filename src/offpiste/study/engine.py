@@ -64,7 +64,9 @@ def run_study(
         store.put(f"studies/{study.name}/study.toml", Path(file).read_bytes())
         status.take_back_stop(store, study.name)
         workers = _RayWorkers(ray, study, location, accept_version)
-        if not workers.slots():
+        if slots := workers.slots():
+            tell(f"room for {slots} at once; workers take a while to start")
+        else:
             tell(f"no machine is large enough for a run yet; it takes {_shown(workers.most)}")
 
         def stopping() -> bool:
@@ -230,7 +232,7 @@ def _cluster(address: str | None, tell: Callable[[str], None]) -> Iterator[Any]:
     ray = _import_ray()
     _join(ray, address)
     machines = sum(node["Alive"] for node in ray.nodes())
-    tell(f"Ray {ray.__version__}, {address or 'started here'}: {machines} machine(s)")
+    tell(f"Ray {ray.__version__}, {address or 'started here'}: {machines} machine{'s' * (machines != 1)}")
     try:
         yield ray
     except ray.exceptions.RayError as error:
