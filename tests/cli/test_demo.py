@@ -13,7 +13,7 @@ from offpiste.cli.demo import BARS, CELLS, SIZE, Arm, plot
 def test_the_demo_plays_both_agents_and_says_what_to_type_next(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--seconds", "1"]) == 0
     out = capsys.readouterr().out
-    for words in ("epsilon_greedy", "rnd", "cells found", "offpiste train --game freeway", "◆", "demo --seconds 4"):
+    for words in ("epsilon_greedy", "cts", "cells found", "offpiste train --game freeway", "◆", "demo --seconds 4"):
         assert words in out
     assert "\x1b" not in out  # no colour where nobody sees it
 

@@ -1,4 +1,4 @@
-"""`offpiste demo`: a minute of Deep Sea, with and without a bonus."""
+"""`offpiste demo`: a minute or so of Deep Sea, with and without a bonus."""
 
 import time
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from offpiste.methods import base_run
 if TYPE_CHECKING:
     from offpiste.run.loop import Loop
 
-SIZE = 10
+SIZE = 8
 CELLS = (SIZE + 1) * (SIZE + 2) // 2
 """That can be reached, those on the floor included."""
-ARMS = {"epsilon_greedy": None, "rnd": 0.001}
+ARMS = {"epsilon_greedy": None, "cts": 1.0}
 """The methods shown, and the scale of the bonus that suits this world (`benchmarks/deep_sea.py` chose it)."""
 SHADES = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 87)
 """Terminal colours from never visited to visited most."""
@@ -36,7 +36,7 @@ class Arguments:
     other is paid a bonus for pictures it has rarely seen; all else is the same.
     """
 
-    seconds: float = 60.0
+    seconds: float = 100.0
     """How long, at most."""
     seed: int = 0
     """Another seed, another story."""
