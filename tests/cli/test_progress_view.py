@@ -61,7 +61,7 @@ def shown(progress: Progress, width: int = 160) -> str:
 def test_a_line_of_a_run_that_is_halfway() -> None:
     assert line(HALFWAY) == (
         "1,000,000 frames (50.0%), 1,250 steps/s, ETA 0:03:20, iteration 2, episode 1,234, ε 0.012, "
-        "last return 2,500, mean 1,033.3, rooms 3, cells 1,500"
+        "last return 2,500, mean 1,033, rooms 3, cells 1,500"
     )
 
 
@@ -94,7 +94,7 @@ def test_the_live_view_shows_all_that_matters() -> None:
         "episode 1,234",
         "ε 0.012",
         "last return 2,500",
-        "mean 1,033.3",
+        "mean 1,033",
         "rooms 3",
         "cells 1,500",
         "checkpoint failed, next try in 15 s",
