@@ -26,6 +26,9 @@ from offpiste.errors import ConfigError, did_you_mean
 RESULTS_VERSION = 1
 """Raised by every change that alters the numbers of a run; a run is not resumed across it unasked."""
 
+PROTOCOL_TABLES = ("world", "agent", "schedule")
+"""The tables of settings that every method shares."""
+
 T = TypeVar("T")
 
 
@@ -168,7 +171,7 @@ class RunConfig:
 def protocol_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that every method shares; the game is left out, so that games can be compared."""
     settings = to_dict(config)
-    shared = {table: settings[table] for table in ("world", "agent", "schedule")}
+    shared = {table: settings[table] for table in PROTOCOL_TABLES}
     return {**shared, "results_version": RESULTS_VERSION}
 
 
@@ -188,7 +191,7 @@ def identity(config: RunConfig) -> dict[str, Any]:
     """Return, as flat dotted keys, every setting that makes this run this run and no other."""
     settings = to_dict(config)
     del settings["machine"], settings["frames"]
-    return _flatten(settings)
+    return flatten(settings)
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -361,9 +364,10 @@ def _check_ranges(config: RunConfig) -> None:
         raise ConfigError(f"agent.min_history_steps is above {unsampled}, not {agent.min_history_steps}")
 
 
-def _flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return tables within tables as one, with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         is_table = isinstance(value, dict) and value  # an empty one is listed as it is, not left out
-        flat |= _flatten(value, f"{prefix}{key}.") if is_table else {f"{prefix}{key}": value}
+        flat |= flatten(value, f"{prefix}{key}.") if is_table else {f"{prefix}{key}": value}
     return flat

@@ -22,12 +22,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from offpiste.analysis import reference
+from offpiste.config import PROTOCOL_TABLES, flatten
 from offpiste.errors import CheckpointError, OffpisteError, StoreError
 from offpiste.store import arrays
-from offpiste.store.checkpoints import attempt_names, checksum, read_manifest
+from offpiste.store.checkpoints import attempt_names, read_manifest, read_object
 from offpiste.store.records import LOGGED, TABLES, schema
 from offpiste.store.storage import Folder
 
+PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version")
+"""How the settings begin that every method shares."""
 _PARTS_OF_A_RUN = {"attempts", "manifests", "objects", "status.json", *(f"{table}.parquet" for table in TABLES)}
 _CURRENT = ("finished", "paused")
 """States in which the tables in a run's folder are as new as its checkpoints."""
@@ -244,19 +247,13 @@ class _Source:
             try:
                 objects = read_manifest(self.folder, name)["objects"]
                 wanted = [key for key in sorted(objects) if key.startswith(f"part/{table}/")]
-                parts = [self._read(objects[key]) for key in wanted]
-                open_rows = arrays.unpack(self._read(objects["records"]))["open"][table]
+                parts = [read_object(self.folder, objects[key]) for key in wanted]
+                open_rows = arrays.unpack(read_object(self.folder, objects["records"]))["open"][table]
                 tables = [pq.ParquetFile(io.BytesIO(part)).read(use_threads=False) for part in parts]
                 return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
             except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:
                 warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error}"))
         return None
-
-    def _read(self, entry: Mapping[str, Any]) -> bytes:
-        data = self.folder.get(entry["name"])
-        if data is None or checksum(data) != entry["blake2b"]:
-            raise CheckpointError(f"{entry['name']} is missing or damaged")
-        return data
 
     def _attempts(self) -> pa.Table:
         rows = []
@@ -291,7 +288,7 @@ def differences(runs: Sequence[Run]) -> str:
     arms: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         arms[run.arm].append(run)
-    differing = _differing(runs, "protocol", ("world.", "agent.", "schedule.", "results_version"))
+    differing = _differing(runs, "protocol", PROTOCOL_KEYS)
     for arm in arms.values():
         differing |= _differing(arm, "method_fingerprint", ("exploration.", "bonus."))
     told = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
@@ -328,7 +325,7 @@ def _open_run(root: Folder, name: str) -> "tuple[Run, _Source] | LoadWarning":
     try:
         about = json.loads(data or b"")
         config = about["config"]
-        settings = _flat({key: value for key, value in config.items() if key != "machine"})
+        settings = flatten({key: value for key, value in config.items() if key != "machine"})
         run = Run(
             name=name,
             game=config["game"],
@@ -423,10 +420,3 @@ def _is_whole(file: Path) -> bool:
 def _escaped(file: str) -> str:
     """Return a path in which no character is a wildcard to DuckDB."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in file)
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
-    return flat

@@ -15,7 +15,7 @@ from offpiste.analysis import claims, stats
 from offpiste.analysis.load import Results, Run, differences
 from offpiste.analysis.reference import Published
 from offpiste.analysis.summary import Curves, Summary, common_end, curves, score_table, summarise
-from offpiste.config import RunConfig, to_dict
+from offpiste.config import PROTOCOL_TABLES, RunConfig, to_dict
 from offpiste.errors import RunMismatch
 from offpiste.report.look import ordered_games, ordered_methods
 from offpiste.worlds.games import GAMES
@@ -82,7 +82,7 @@ class Evidence:
         return found
 
 
-_PROTOCOL = {table: to_dict(RunConfig())[table] for table in ("world", "agent", "schedule")}
+_PROTOCOL = {table: to_dict(RunConfig())[table] for table in PROTOCOL_TABLES}
 
 
 def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:

@@ -5,11 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from offpiste.analysis.load import Run
+from offpiste.analysis.load import PROTOCOL_KEYS, Run
 from offpiste.report.look import frames_text, label, title
 from offpiste.report.tables import Table, table_of
-
-PROTOCOL = ("world.", "agent.", "schedule.", "results_version")
 
 
 def protocol_table(runs: Sequence[Run]) -> Table:
@@ -22,7 +20,7 @@ def protocol_table(runs: Sequence[Run]) -> Table:
         "games": lambda found: ", ".join(sorted({title(run.game) for run in found})),
         "frames": lambda found: " or ".join(frames_text(end) for end in sorted({run.target_frames for run in found})),
     }
-    for key in sorted({key for run in runs for key in run.settings if key.startswith(PROTOCOL)}):
+    for key in sorted({key for run in runs for key in run.settings if key.startswith(PROTOCOL_KEYS)}):
         rows[key] = lambda found, key=key: _text(found[0].settings.get(key))  # type: ignore[misc]
     cells = [(name, *(cell(found) for found in kinds.values())) for name, cell in rows.items()]
     return Table("protocol", ("setting", *kinds), cells if kinds else [])

@@ -101,10 +101,10 @@ class _Attempt:
                     now = time.monotonic()  # giving up may have taken longer than the wait
                     next_save, next_status, next_progress = now + retry, now, now
                     retry = min(2 * retry, interval)
-            if self.loop.learning != learning:
-                learning = self.loop.learning
-                self.marks.clear()  # learning slows a run down, so the rate before tells nothing about the time left
             if now >= next_progress:
+                if self.loop.learning != learning:
+                    learning = self.loop.learning
+                    self.marks.clear()  # learning slows a run down, so the rate before promises too much
                 self.marks.append((now, self.loop.training_steps))
                 self.report(self.progress("running"))
                 next_progress = now + PROGRESS_SECONDS
