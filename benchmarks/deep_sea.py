@@ -31,7 +31,7 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "epsilon_greedy": (0.0,),
     "noisy_nets": (0.0,),
     "oracle": (0.01, 0.1, 1.0),
-    "cts": (0.01, 0.1, 1.0),
+    "cts": (0.1, 1.0, 10.0),
     "pixelcnn": (0.1, 1.0, 10.0),
     "icm": (0.001, 0.01, 0.1),
     "rnd": (1e-4, 1e-3, 1e-2),
@@ -41,7 +41,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
 LEAST = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
 MOST = {"epsilon_greedy": 1}
 TUNING_SEEDS = (100, 101)
-RESULT_SEEDS: tuple[int, ...] = (0, 1, 2, 3, 4)
+RESULT_SEEDS: tuple[int, ...] = (300, 301, 302, 303, 304)
+"""Seeds that nobody looked at while the world and its settings were made."""
 ORACLE = "oracle:Oracle"
 
 
@@ -157,7 +158,7 @@ def play(task: Task) -> Dive:
     config = replace(config, seed=task.seed, bonus=bonus)
     prepare(config.machine)
     loop = Loop(config)
-    watched = Watched(loop.bonus) if loop.bonus is not None else None
+    watched = Watched(loop.bonus, pays_for_arrival=task.method == "oracle") if loop.bonus is not None else None
     loop.bonus = watched
     found = None
     for step in loop.steps():
@@ -176,15 +177,16 @@ def play(task: Task) -> Dive:
 class Watched:
     """A bonus, and beside each of its payments how often the cell it pays for had been visited."""
 
-    def __init__(self, bonus: Any) -> None:
+    def __init__(self, bonus: Any, *, pays_for_arrival: bool) -> None:
         self._bonus = bonus
+        self._pays_for_arrival = pays_for_arrival
         self._visits: Counter[bytes] = Counter()
         self.bonuses: list[float] = []
         self.counts: list[int] = []
 
     def observe(self, transition: Any) -> float:
         """Ask the bonus and note down the true count: a cell is its picture."""
-        cell = transition.frame.tobytes()
+        cell = (transition.next_state[-1] if self._pays_for_arrival else transition.frame).tobytes()
         self._visits[cell] += 1
         bonus = float(self._bonus.observe(transition))
         self.bonuses.append(bonus)

@@ -34,7 +34,7 @@ def test_a_film_shows_every_step_of_the_episode(run: Folder) -> None:
     pictures = list(film(run, steps=100, seed=0))
     assert len(pictures) == SIZE + 1  # and one on the floor
     assert {picture.shape for picture in pictures} == {(HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3)}
-    rows = [int(np.nonzero(picture[:, :SCREEN_WIDTH].any(axis=(1, 2)))[0][0]) for picture in pictures]
+    rows = [int(np.nonzero((picture[:, :SCREEN_WIDTH] == 255).all(axis=2).any(axis=1))[0][0]) for picture in pictures]
     assert rows == sorted(rows)  # the diver sinks
     assert len(set(rows)) == SIZE + 1
     assert all(picture[:, SCREEN_WIDTH:].any() for picture in pictures)

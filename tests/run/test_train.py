@@ -257,6 +257,14 @@ def test_asking_again_for_the_same_frames_changes_nothing_but_the_attempts(tmp_p
     assert [row["start_step"] for row in rows(tmp_path, "attempts")] == [0, 60]
 
 
+def test_a_damaged_description_of_an_attempt_does_not_stop_a_run(undisturbed: Finished, tmp_path: Path) -> None:
+    finish(tiny_run(frames=200), tmp_path)
+    [first] = attempt_names(Folder(tmp_path))
+    (tmp_path / f"attempts/{first}.json").write_bytes(b"{")
+    assert finish(tiny_run(), tmp_path).digest == undisturbed.digest
+    assert [row["start_step"] for row in rows(tmp_path, "attempts")] == [60]
+
+
 def test_asking_for_fewer_frames_than_are_done_leaves_the_run_as_it_is(undisturbed: Finished, tmp_path: Path) -> None:
     finish(tiny_run(), tmp_path)
     assert finish(tiny_run(frames=100), tmp_path).digest == undisturbed.digest

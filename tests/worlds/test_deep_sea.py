@@ -131,6 +131,20 @@ def test_a_restored_dive_goes_on_as_if_nothing_had_happened(moves: list[bool], c
     assert np.array_equal(state, whole.observation)
 
 
+def test_people_see_the_water_the_treasure_and_the_diver() -> None:
+    world = DeepSea(3, CONFIG)
+    world.reset()
+
+    def colours() -> list[list[int]]:
+        sums: list[list[int]] = world.render()[8::16, 8::16].sum(axis=2).tolist()  # the middle of each cell
+        return sums
+
+    water, gold, diver = 250, 445, 765
+    assert colours() == [[diver, 0, 0, 0], [water] * 2 + [0, 0], [water] * 3 + [0], [water] * 3 + [gold]]
+    world.step(rightward(world))
+    assert colours()[:2] == [[water, 0, 0, 0], [water, diver, 0, 0]]
+
+
 def test_a_snapshot_of_another_size_is_refused() -> None:
     with pytest.raises(ConfigError, match="size 4 does not fit size 5"):
         DeepSea(5, CONFIG).restore(DeepSea(4, CONFIG).snapshot())

@@ -25,7 +25,7 @@ from offpiste.analysis import reference
 from offpiste.config import PROTOCOL_TABLES, flatten
 from offpiste.errors import CheckpointError, OffpisteError, StoreError
 from offpiste.store import arrays
-from offpiste.store.checkpoints import attempt_names, read_manifest, read_object
+from offpiste.store.checkpoints import read_attempts, read_manifest, read_object
 from offpiste.store.records import LOGGED, TABLES, schema
 from offpiste.store.storage import Folder
 
@@ -228,7 +228,7 @@ class _Source:
         if made is None and self.state in _CURRENT:
             made = self._from_checkpoint(table, warnings)
         if made is None and table == "attempts":
-            made = self._attempts()
+            made = pa.Table.from_pylist(read_attempts(self.folder), schema(table))
         if made is None:
             return None
         pq.write_table(made, kept)
@@ -254,15 +254,6 @@ class _Source:
             except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:
                 warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error}"))
         return None
-
-    def _attempts(self) -> pa.Table:
-        rows = []
-        for name in attempt_names(self.folder):
-            try:
-                rows.append(json.loads(self.folder.get(f"attempts/{name}.json") or b"") | {"attempt": name})
-            except (ValueError, TypeError):
-                continue  # a process that was killed as it began; it did nothing
-        return pa.Table.from_pylist(rows, schema("attempts"))
 
 
 def load(store: str | Path | Folder) -> Results:

@@ -30,6 +30,9 @@ class Arguments:
 
 def main(arguments: Arguments) -> int:
     """Play, write and say where."""
+    from rich.console import Console
+    from rich.progress import track
+
     from offpiste.run.film import film, pictures_per_second, write_film
 
     if arguments.steps < 1:
@@ -37,7 +40,9 @@ def main(arguments: Arguments) -> int:
     folder = Folder(arguments.run)
     speed = pictures_per_second(folder)
     pictures = film(folder, arguments.steps, arguments.seed, arguments.iteration)
-    count = write_film(pictures, arguments.out, speed)
+    screen = Console(stderr=True)
+    seen = track(pictures, "playing", arguments.steps, console=screen, transient=True, disable=not screen.is_terminal)
+    count = write_film(iter(seen), arguments.out, speed)
     cut = f"; --steps {arguments.steps} ended it, unless the episode did" if count == arguments.steps else ""
     print(f"{count:,} steps, {count / speed:.0f} seconds, in {arguments.out}{cut}")
     return 0

@@ -19,7 +19,7 @@ from offpiste.run.process import about_this_process, prepare
 from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.store.checkpoints import Checkpoints, attempt_names, begin_attempt
+from offpiste.store.checkpoints import Checkpoints, begin_attempt, describe_attempt, read_attempts
 from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet, utc_now
 from offpiste.store.run_folder import CHANGING, KEPT_ITERATIONS, claim, of_kinds, read_records, refuse_results_only
 from offpiste.store.storage import Folder
@@ -193,8 +193,7 @@ class _Attempt:
         partial = self.loop.partial_iteration()
         if partial is not None:
             rows["iterations"].append(dataclasses.asdict(partial))
-        attempts = {name: self.folder.get(f"attempts/{name}.json") for name in attempt_names(self.folder)}
-        rows["attempts"] = [json.loads(data) | {"attempt": name} for name, data in attempts.items() if data]
+        rows["attempts"] = read_attempts(self.folder)
         for table, content in rows.items():
             self.folder.put(f"{table}.parquet", to_parquet(table, content))
 
@@ -235,7 +234,7 @@ def train(
         checkpoints = Checkpoints(folder, name)
         records, kept, note = _restore(checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.training_steps, note=note)
-        folder.put(f"attempts/{name}.json", json.dumps(dataclasses.asdict(about)).encode())
+        describe_attempt(folder, name, dataclasses.asdict(about))
         curves = Curves(folder, loop.training_steps)
         attempt = _Attempt(
             config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept or {}

@@ -106,8 +106,24 @@ def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
     """Announce a new attempt at the run in this folder and return its name."""
     number = 1 + max((int(name.partition("-")[0]) for name in attempt_names(folder)), default=0)
     attempt = f"{number:06d}-{secrets.token_hex(3)}"
-    folder.put(f"attempts/{attempt}.json", json.dumps(dict(about)).encode())
+    describe_attempt(folder, attempt, about)
     return attempt
+
+
+def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
+    """Write down, or replace, what is known of an attempt."""
+    folder.put(f"attempts/{attempt}.json", json.dumps(dict(about)).encode())
+
+
+def read_attempts(folder: Folder) -> list[dict[str, Any]]:
+    """Return what is known of each attempt, oldest first, without those whose description is damaged."""
+    rows = []
+    for attempt in attempt_names(folder):
+        try:
+            rows.append(json.loads(folder.get(f"attempts/{attempt}.json") or b"") | {"attempt": attempt})
+        except (ValueError, TypeError):
+            continue
+    return rows
 
 
 def attempt_names(folder: Folder) -> list[str]:

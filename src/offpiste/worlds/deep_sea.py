@@ -27,6 +27,8 @@ SMALLEST, LARGEST = 2, 27
 """Pictures of 84 × 84 show larger grids poorly: cells would be under 3 pixels wide."""
 MOVE_COST = 0.01
 TREASURE = 1.0
+_WATER, _GOLD, _DIVER = (0, 90, 160), (255, 190, 0), (255, 255, 255)
+_CELL_PIXELS = 16
 LOCATION = Location(x=0, y=1)
 """The first bytes of memory hold column and row, times 8: cells of coverage are 8 units wide."""
 SETTINGS: dict[str, Any] = {
@@ -120,8 +122,14 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return self._stack, reward, False, False, {}
 
     def render(self) -> Any:
-        """Return the newest picture, [height, width, 3]."""
-        return np.repeat(self._stack[-1][:, :, None], 3, axis=2)
+        """Return a picture for people, [height, width, 3]: cells that can be reached, the treasure and the diver."""
+        cells = np.zeros((self.size + 1, self.size + 1, 3), np.uint8)
+        cells[np.tril_indices(self.size + 1)] = _WATER
+        cells[self.size, self.size] = _GOLD
+        cells[self._row, self._column] = _DIVER
+        picture = cells.repeat(_CELL_PIXELS, 0).repeat(_CELL_PIXELS, 1)
+        picture[::_CELL_PIXELS] = picture[:, ::_CELL_PIXELS] = 0
+        return picture
 
     def snapshot(self) -> bytes:
         """Return all that the future of this world depends on."""
