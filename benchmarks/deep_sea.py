@@ -8,6 +8,9 @@ find the treasure within the budget, after how many episodes, and the rank corre
 step and 1/√(true visits of the cell that it pays for, this one included), over all steps of the run. A run ends when it
 has found the treasure.
 
+To tell a bonus that does not follow the counts from an agent that makes nothing of it, each bonus is also shown the
+same random dives, without an agent; printed is what it pays in the median, by how often the cell had been visited.
+
 Bars: ε-greedy finds it in at most 1 of 5 seeds, the oracle, which counts true cells, in 5 of 5; CTS, PixelCNN and RND
 in at least 4 of 5. `--quick` asks ε-greedy and the oracle alone, on a smaller grid.
 
@@ -36,16 +39,18 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "cts": (0.1, 1.0, 10.0),
     "pixelcnn": (0.1, 1.0, 10.0),
     "icm": (0.001, 0.01, 0.1),
-    "rnd": (1e-4, 1e-3, 1e-2),
+    "rnd": (1e-3, 1e-2, 1e-1),
     "rnd_released": (1e-4, 1e-3, 1e-2),
 }
 """The values of β tried for each method; a single one is not tried."""
+WITHOUT_BONUS = ("epsilon_greedy", "noisy_nets")
 LEAST = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
 MOST = {"epsilon_greedy": 1}
 FIRST_TUNING_SEED, TUNING_SEEDS = 100, 2
 RESULT_SEEDS: tuple[int, ...] = (300, 301, 302, 303, 304)
-"""Seeds that nobody looked at while the world and its settings were made."""
+"""Seeds that nobody looked at while the world and its settings were made; for those, 200 to 203 were used."""
 ORACLE = "oracle:Oracle"
+VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,8 @@ def main() -> int:
     """Tune, measure, print the table and return 0 if the bars hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a smaller grid, ε-greedy and the oracle only")
-    parser.add_argument("--size", type=int, default=10)
-    parser.add_argument("--episodes", type=int, default=300, help="budget of a run")
+    parser.add_argument("--size", type=int, default=9)
+    parser.add_argument("--episodes", type=int, default=400, help="budget of a run")
     parser.add_argument("--method", choices=GRIDS, action="append", help="default: all but rnd_released")
     parser.add_argument("--out", type=Path, default=Path("deep_sea"), help="folder that keeps the runs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -100,6 +105,7 @@ def main() -> int:
     }
     tests = [Task(size, episodes, name, chosen[name], seed) for name in names for seed in seeds]
     runs.do(tests)
+    show_payments([name for name in names if name not in WITHOUT_BONUS], size, episodes)
     return judge(tests, runs, chosen, quick=options.quick)
 
 
@@ -140,23 +146,15 @@ def in_a_process(task: Task) -> Dive:
 
 def play(task: Task) -> Dive:
     """Play until the treasure is found or the budget is spent."""
-    from scipy.stats import spearmanr
-
-    from offpiste.methods import base_run
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
-    from offpiste.worlds.deep_sea import NAME, TREASURE
+    from offpiste.worlds.deep_sea import TREASURE
 
     started = time.monotonic()
-    game = NAME.format(task.size)
-    config = base_run(game, "epsilon_greedy" if task.method == "oracle" else task.method)
-    bonus = replace(config.bonus, scale=task.scale)
-    if task.method == "oracle":
-        bonus = replace(bonus, name=ORACLE)
-    config = replace(config, seed=task.seed, bonus=bonus)
+    config = settings(task)
     prepare(config.machine)
     loop = Loop(config)
-    watched = Watched(loop.bonus, pays_for_arrival=task.method == "oracle") if loop.bonus is not None else None
+    watched = Watched(loop.bonus, task.method) if loop.bonus is not None else None
     loop.bonus = watched
     found = None
     for step in loop.steps():
@@ -166,18 +164,28 @@ def play(task: Task) -> Dive:
             found = step.episode.episode
         if found is not None or step.episode.episode >= task.episodes:
             break
-    correlation = None
-    if watched is not None:
-        correlation = float(spearmanr(watched.bonuses, [count**-0.5 for count in watched.counts]).statistic)
+    correlation = watched.correlation() if watched is not None else None
     return Dive(found, correlation, loop.coverage.cells_found, time.monotonic() - started)
+
+
+def settings(task: Task) -> Any:
+    """Return the run of a task."""
+    from offpiste.methods import base_run
+    from offpiste.worlds.deep_sea import NAME
+
+    config = base_run(NAME.format(task.size), "epsilon_greedy" if task.method == "oracle" else task.method)
+    bonus = replace(config.bonus, scale=task.scale)
+    if task.method == "oracle":
+        bonus = replace(bonus, name=ORACLE)
+    return replace(config, seed=task.seed, bonus=bonus)
 
 
 class Watched:
     """A bonus, and beside each of its payments how often the cell it pays for had been visited."""
 
-    def __init__(self, bonus: Any, *, pays_for_arrival: bool) -> None:
+    def __init__(self, bonus: Any, method: str) -> None:
         self._bonus = bonus
-        self._pays_for_arrival = pays_for_arrival
+        self._pays_for_arrival = method == "oracle"
         self._visits: Counter[bytes] = Counter()
         self.bonuses: list[float] = []
         self.counts: list[int] = []
@@ -190,6 +198,12 @@ class Watched:
         self.bonuses.append(bonus)
         self.counts.append(self._visits[cell])
         return bonus
+
+    def correlation(self) -> float:
+        """Return the rank correlation of bonus and 1/√count."""
+        from scipy.stats import spearmanr
+
+        return float(spearmanr(self.bonuses, [count**-0.5 for count in self.counts]).statistic)
 
     def state(self) -> dict[str, Any]:
         """Never asked for: these runs are short and start anew."""
@@ -226,6 +240,44 @@ def best_scale(name: str, grid: tuple[float, ...], tasks: list[Task], runs: Runs
         shown = ", ".join(f"{scale:g}: {quality(scale)[0]} of {TUNING_SEEDS}" for scale in grid)
         print(f"{name}: β = {best:g} (tuning seeds that found it: {shown})", flush=True)
     return best
+
+
+def show_payments(names: list[str], size: int, episodes: int) -> None:
+    """Print what each bonus pays along the same random dives, by the true visits of the cell."""
+    print(f"\n{'random dives':<15}" + "".join(f" {label:>10}" for label in VISITS) + f" {'rank corr.':>11}")
+    for name in names:
+        watched = along_random_dives(name, size, episodes)
+        medians = [
+            median([paid for paid, count in zip(watched.bonuses, watched.counts, strict=True) if low <= count <= high])
+            for low, high in VISITS.values()
+        ]
+        print(f"{name:<15}" + "".join(f" {value:>10.3g}" for value in medians) + f" {watched.correlation():>11.2f}")
+
+
+def along_random_dives(name: str, size: int, episodes: int) -> Watched:
+    """Show a bonus so many random dives."""
+    from offpiste.bonuses.base import Context, Transition
+    from offpiste.bonuses.registry import build
+    from offpiste.run.process import prepare
+    from offpiste.seeding import stream
+    from offpiste.worlds.base import FRAME_SHAPE
+    from offpiste.worlds.registry import open_world
+
+    config = settings(Task(size, episodes, name, 1.0, FIRST_TUNING_SEED))
+    prepare(config.machine)
+    world = open_world(config.game, config.world, stream(config.seed, "game"))
+    stack = config.world.stack_frames
+    context = Context(config.game, world.action_count, stack, FRAME_SHAPE, stream(config.seed, "bonus"))
+    watched = Watched(build(config.bonus, context), name)
+    actions = stream(config.seed, "actions")
+    for _ in range(episodes):
+        (state, _), over, step = world.reset(), False, 0
+        while not over:
+            action = int(actions.integers(world.action_count))
+            next_state, reward, over, cut, _ = world.step(action)
+            watched.observe(Transition(state, action, reward, next_state, over, cut, step, world.ram))
+            state, step = next_state, step + 1
+    return watched
 
 
 def judge(tests: list[Task], runs: Runs, chosen: dict[str, float], *, quick: bool) -> int:
