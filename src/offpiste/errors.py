@@ -5,7 +5,7 @@ OffpisteError
 ├── RunMismatch           the folder holds another run, or one made by a version with other results
 ├── StoreError            an object could not be read or written
 ├── CheckpointError       checkpoints exist, but none of them is whole
-├── NonFiniteLoss         training diverged; the last good checkpoint is untouched
+├── NotFinite             loss or bonus is not a finite number; the last good checkpoint is untouched
 └── Superseded            a newer attempt at the same run has started; this one must stop
 """
 
@@ -33,8 +33,8 @@ class CheckpointError(OffpisteError):
     """Checkpoints exist, but none of them is whole."""
 
 
-class NonFiniteLoss(OffpisteError):
-    """The loss is not a finite number; the last good checkpoint is untouched."""
+class NotFinite(OffpisteError):
+    """Loss or bonus is not a finite number; the last good checkpoint is untouched."""
 
 
 class Superseded(OffpisteError):

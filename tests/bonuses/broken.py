@@ -189,6 +189,19 @@ class ForgetsWhatItLearned(GoodLearner):
         return super().state() | {"learned": 0.0}
 
 
+class ForgetsAnEpisode(Good):
+    """Its weight changes with what it saw of an episode, once that is over; the saved state lacks what it has seen."""
+
+    seen = 0
+
+    def observe(self, transition: Transition) -> Any:
+        self.seen += transition.action
+        if transition.terminated:
+            self.weight += self.seen
+            self.seen = 0
+        return super().observe(transition)
+
+
 class CannotLoad(Good):
     def load_state(self, state: dict[str, Any]) -> None:
         super().load_state(state["all"])
@@ -228,6 +241,12 @@ class LearnsFromSomethingElse(Good):
 class Constant(Good):
     def observe(self, transition: Transition) -> Any:
         return 1.0
+
+
+class FallsWithTime(Good):
+    def observe(self, transition: Transition) -> Any:
+        self.steps += 1
+        return self.steps**-0.5
 
 
 class DeclaresThatItDoesNotMeasureVisits(Constant):

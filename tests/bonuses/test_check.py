@@ -67,13 +67,19 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.ChangesWhenSaved, Check.STATE, r"at step 221 after state\(\) was called, .* must leave the bonus as"),
         (broken.ForgetsItsWeight, Check.RESUME, r"restored after step 220, it paid .* at step 221 instead of"),
         (broken.ForgetsWhatItLearned, Check.RESUME, r"restored after step 220, it paid .* at step 221 instead of"),
+        (broken.ForgetsAnEpisode, Check.RESUME, r"restored after step 220, it paid .* at step 400 instead of"),
         (broken.CannotLoad, Check.RESUME, r"load_state raised KeyError: 'all' \(line \d+ of its file\)"),
         (broken.RaisesOnceRestored, Check.RESUME, r"once restored, observe raised AttributeError: .*'noise'.* 221"),
         (broken.WritesIntoTheState, Check.INPUTS, r"observe changed transition.state at step 1; .*state.copy\(\)"),
         (broken.WritesIntoTheMemory, Check.INPUTS, r"observe changed transition.ram at step 1; "),
         (broken.WritesIntoTheBatch, Check.INPUTS, r"learn changed batch.frames at step 37; .*batch.frames.copy\(\)"),
         (broken.LearnsFromSomethingElse, Check.LEARN, r"learn raised AttributeError: .*'mean'.* called with batches"),
-        (broken.Constant, Check.VISITS, r"paid 1 on average .* and 1 over 200 to 300; .*`measures_visits = False`"),
+        (broken.Constant, Check.VISITS, r"paid 1 on average .*, 1 over 200 to 300, .*`measures_visits = False`"),
+        (
+            broken.FallsWithTime,
+            Check.VISITS,
+            r"paid 0.0223 .*, 0.021\d* over .* another new one 0.0208",
+        ),
     ],
 )
 def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: Check, message: str) -> None:
@@ -180,7 +186,7 @@ def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
 
 
 def test_the_new_picture_is_new_and_comes_from_the_middle_of_an_episode() -> None:
-    new = new_transition()
+    new = new_transition(check.NEW_GAME)
     assert new.frame.tobytes() not in {step.frame.tobytes() for step in warm_up()}
     assert (new.terminated, new.truncated) == (False, False)
     assert new.frame.std() > 10.0
@@ -195,7 +201,7 @@ class Collects(broken.Good):
 
 def test_a_batch_is_what_the_agent_would_have_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_bonus(Collects).passed
-    steps = [*warm_up(), *[new_transition()] * check.REPEATS]
+    steps = [*warm_up(), *[new_transition(check.NEW_GAME)] * check.REPEATS]
     assert any(batch.terminal.any() for batch in Collects.batches)
     for batch in Collects.batches:
         assert batch.frames.shape == (32, 7, 84, 84)

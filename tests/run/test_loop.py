@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,8 @@ from offpiste.agent.rainbow import Learned
 from offpiste.batch import Batch
 from offpiste.bonuses.base import Transition
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
-from offpiste.errors import NonFiniteLoss
+from offpiste.errors import NotFinite
+from offpiste.methods import base_run
 from offpiste.run.loop import Loop, Step
 from offpiste.store import arrays
 from tests.run.small import AGENT, small_run
@@ -234,8 +236,25 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_so() -> None:
     weights = loop.agent.weights()
     weights["head.bias"][:] = np.nan
     loop.agent.load_weights(weights)
-    with pytest.raises(NonFiniteLoss, match=r"the loss became nan at step 8\d; .*learning_rate"):
+    with pytest.raises(NotFinite, match=r"the loss became nan at step 8\d; .*learning_rate"):
         take(loop, 8)
+
+
+def test_a_bonus_that_is_not_finite_stops_the_run_before_anything_learns_from_it() -> None:
+    class Diverges(NumberedBonus):
+        def observe(self, transition: Transition) -> float:
+            return math.nan if super().observe(transition) == 7 else 1.0
+
+    loop = Loop(small_run(bonus=BonusConfig(name="stub")), Diverges())
+    with pytest.raises(NotFinite, match=r"the bonus was nan at step 7; .*offpiste check-bonus"):
+        take(loop, 8)
+    assert loop.replay.added < 7 + 4  # three blank entries come before the first step
+
+
+def test_cells_include_the_one_in_which_an_episode_starts() -> None:
+    loop = Loop(base_run("deep_sea_2", "epsilon_greedy"))
+    take(loop, 100)
+    assert loop.coverage.cells_found == 6
 
 
 def test_rows_of_a_run_with_a_bonus_tell_its_sum_quantiles_and_clipping() -> None:

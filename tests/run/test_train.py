@@ -24,6 +24,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from offpiste.cli import main
 from offpiste.config import (
     RESULTS_VERSION,
+    BonusConfig,
     ExplorationConfig,
     MachineConfig,
     RunConfig,
@@ -35,7 +36,7 @@ from offpiste.config import (
     to_dict,
     to_toml,
 )
-from offpiste.errors import CheckpointError, ConfigError, NonFiniteLoss, RunMismatch, StoreError, Superseded
+from offpiste.errors import CheckpointError, ConfigError, NotFinite, RunMismatch, StoreError, Superseded
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
@@ -411,7 +412,8 @@ def test_a_folder_with_another_run_is_refused_and_every_difference_named(tmp_pat
         train(other, Folder(tmp_path))
     assert str(caught.value) == (
         f"{tmp_path} holds another run: agent.learning_rate is 6.25e-05 there and 0.5 here; "
-        "seed is 0 there and 3 here. Name another folder with --out, or ask for the same settings to continue it"
+        "seed is 0 there and 3 here. Ask for the same settings to continue it, or give this one a place of its own: "
+        "--variant NAME while you tune, --method NAME, or another --out"
     )
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -434,6 +436,22 @@ def test_a_run_of_a_version_with_other_results_is_continued_only_if_asked(
     assert train(tiny_run(frames=8), Folder(tmp_path), accept_version=True).state == "finished"
 
 
+def test_a_run_whose_bonus_was_edited_is_continued_only_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "edited_bonus.py"
+    file.write_text("from tests.bonuses.broken import Good\n\n\nclass Mine(Good):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    bonus = BonusConfig(name="edited_bonus:Mine")
+    folder = Folder(tmp_path / "run")
+    train(tiny_run(frames=8, bonus=bonus), folder)
+    assert train(tiny_run(frames=12, bonus=bonus), folder).state == "finished"
+    file.write_text(file.read_text() + "# now it is another\n")
+    with pytest.raises(RunMismatch, match=r"file of the bonus edited_bonus:Mine has changed .*--accept-version"):
+        train(tiny_run(frames=16, bonus=bonus), folder)
+    assert train(tiny_run(frames=16, bonus=bonus), folder, accept_version=True).state == "finished"
+
+
 def test_a_game_that_does_not_exist_leaves_no_folder_behind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no game named 'montezuma'"):
         train(tiny_run(game="montezuma"), Folder(tmp_path / "run"))
@@ -453,7 +471,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_checkpoint_and_says_why(
 
         learn = Rainbow.learn
         patch.setattr(Rainbow, "learn", lambda *given: replace(learn(*given), loss=float("nan")))
-        with pytest.raises(NonFiniteLoss, match="the loss became nan at step 60"):
+        with pytest.raises(NotFinite, match="the loss became nan at step 60"):
             train(tiny_run(machine=MachineConfig(checkpoint_minutes=1e-6)), Folder(tmp_path))
     left = status(tmp_path)
     assert left["state"] == "failed"

@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 
 from offpiste.config import RunConfig, to_dict
-from offpiste.errors import CheckpointError, ConfigError, NonFiniteLoss, OffpisteError, StoreError, Superseded
+from offpiste.errors import CheckpointError, ConfigError, NotFinite, OffpisteError, StoreError, Superseded
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.train import train
@@ -83,7 +83,7 @@ def test_an_attempt_saves_and_ends_when_its_machine_goes_away(store: Folder, mon
     ("error", "state"),
     [
         (ConfigError("no such thing"), "hopeless"),
-        (NonFiniteLoss("nan"), "hopeless"),
+        (NotFinite("nan"), "hopeless"),
         (CheckpointError("broken"), "hopeless"),
         (Superseded("newer"), "superseded"),
         (StoreError("away"), "failed"),

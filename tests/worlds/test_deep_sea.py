@@ -115,7 +115,7 @@ def test_the_grid_is_the_same_for_every_seed_and_differs_with_size() -> None:
     assert not np.array_equal(coins[0][:10, :10], DeepSea(10, CONFIG)._right)
 
 
-@given(moves=st.lists(st.booleans(), min_size=6, max_size=6), cut=st.integers(0, 5))
+@given(moves=st.lists(st.booleans(), min_size=7, max_size=7), cut=st.integers(0, 6))
 def test_a_restored_dive_goes_on_as_if_nothing_had_happened(moves: list[bool], cut: int) -> None:
     whole, cut_short = DeepSea(6, CONFIG), DeepSea(6, CONFIG)
     rewards, ends = dive(whole, moves)
@@ -123,11 +123,12 @@ def test_a_restored_dive_goes_on_as_if_nothing_had_happened(moves: list[bool], c
     other = DeepSea(6, CONFIG)
     dive(other, moves[::-1])
     other.restore(cut_short.snapshot())
-    for step in range(cut, 6):
+    for step in range(cut, len(moves)):
         action = rightward(other) if moves[step] else 1 - rightward(other)
         state, reward, end, _, _ = other.step(action)
         assert (reward, end) == (rewards[step], ends[step])
         assert not state.flags.writeable
+    assert end
     assert np.array_equal(state, whole.observation)
 
 

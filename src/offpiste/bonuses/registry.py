@@ -1,11 +1,14 @@
 """Find a bonus by name and make it: one of ours, an installed package's, or any class as module:Class."""
 
 import dataclasses
+import hashlib
 import importlib
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +64,14 @@ def options_of(config: BonusConfig) -> Any:
     if not dataclasses.is_dataclass(getattr(kind, "Options", None)):
         raise ConfigError(f"the bonus {config.name!r} has no `Options`: a frozen dataclass, empty if it has no options")
     return from_dict(kind.Options, config.options, where="bonus.options.")
+
+
+def source_digest(name: str) -> str | None:
+    """Return the hash of the file that a bonus of somebody else's is written in; ours have a version instead."""
+    if name == "none" or name in BUILT_IN:
+        return None
+    file = getattr(sys.modules[find(name).__module__], "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
 
 
 @contextmanager

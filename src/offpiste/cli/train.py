@@ -40,7 +40,7 @@ class Arguments:
     print_config: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print all settings as TOML and stop."""
     accept_version: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Continue a run that was begun by a version with other results."""
+    """Continue a run that was begun by a version with other results, or before the file of its bonus was changed."""
     quiet: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print nothing but what goes wrong."""
 

@@ -19,7 +19,7 @@ from offpiste.batch import Batch
 from offpiste.bonuses.base import Bonus, Context, Transition
 from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
-from offpiste.errors import NonFiniteLoss
+from offpiste.errors import NotFinite
 from offpiste.run.coverage import Coverage
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store.records import EpisodeRow, IterationRow
@@ -137,6 +137,7 @@ class Loop:
         if not self._playing:
             self.game.reset()
             self._playing = True
+            self.coverage.visit(self.game.ram, self.game.observation[-1])
         self._learn_if_due()
         state = self.game.observation
         action = self.agent.act(state, self.epsilon, self._actions, self._noise)
@@ -148,6 +149,11 @@ class Loop:
             bonus = self.bonus.observe(
                 Transition(state, action, reward, next_state, terminated, truncated, self.episode.steps, ram)
             )
+            if not math.isfinite(bonus):
+                raise NotFinite(
+                    f"the bonus was {bonus} at step {self.training_steps:,}; training cannot go on. "
+                    "offpiste check-bonus tells more about it"
+                )
             self._count_bonus(extrinsic, bonus)
         self.replay.add(state[-1], action, extrinsic, bonus, terminated or truncated)
         self.coverage.visit(ram, next_state[-1])
@@ -172,7 +178,7 @@ class Loop:
                 batch = self.replay.sample(agent.batch_size)
                 learned = self.agent.learn(batch, self._noise)
                 if not math.isfinite(learned.loss):
-                    raise NonFiniteLoss(
+                    raise NotFinite(
                         f"the loss became {learned.loss} at step {self.training_steps:,}; training cannot go on. "
                         "Lower agent.learning_rate or the scale of the bonus, or look for values that are not finite"
                     )

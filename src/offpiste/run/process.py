@@ -16,8 +16,13 @@ _LIBRARIES = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
 
 
 def prepare(machine: MachineConfig) -> None:
-    """Set torch up for exact repetition, and say at once if the device cannot be used."""
+    """Set torch up for exact repetition, and say at once if the device cannot be used.
+
+    Numbers too small for a full mantissa count as 0: the means of gradients that have stopped fade into them, a quarter
+    of all after a thousand updates, and a processor that computes with them takes a third longer for an update.
+    """
     torch.set_num_threads(machine.threads)
+    torch.set_flush_denormal(True)  # before any thread of torch's own is started, which takes it over
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     device = torch.device(machine.device)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
 from offpiste.errors import OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
@@ -226,7 +227,7 @@ def train(
     """Train, or continue, the run in this folder until its frames are done or the process is told to stop."""
     prepare(config.machine)
     loop = Loop(config)  # before anything is written, for a game or a bonus may be unknown
-    claim(folder, config, accept_version=accept_version)
+    claim(folder, config, source_digest(config.bonus.name), accept_version=accept_version)
     refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)

@@ -35,8 +35,8 @@ CHANGING = ("loop", "coverage", "agent", "replay", "bonus")
 """Objects of a checkpoint that hold the loop's state; `records` holds the open rows, the rest lasts."""
 
 
-def about(config: RunConfig) -> dict[str, Any]:
-    """Return what run.json says."""
+def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
+    """Return what run.json says; a bonus that is not ours is known by the hash of its file."""
     return {
         "run_id": config.run_id,
         "config": to_dict(config),
@@ -44,20 +44,21 @@ def about(config: RunConfig) -> dict[str, Any]:
         "method_fingerprint": fingerprint(method_settings(config)),
         "results_version": RESULTS_VERSION,
         "offpiste": version("offpiste"),
+        "bonus_source": bonus_source,
     }
 
 
-def claim(folder: Folder, config: RunConfig, *, accept_version: bool = False) -> None:
+def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *, accept_version: bool = False) -> None:
     """Make the folder this run's, or check that it already is."""
     data = folder.get("run.json")
     if data is None:
-        folder.put("run.json", json.dumps(about(config), indent=1).encode())
+        folder.put("run.json", json.dumps(about(config, bonus_source), indent=1).encode())
         return
     there = json.loads(data)
     if differing := differences(from_dict(RunConfig, there["config"]), config):
         raise RunMismatch(
-            f"{folder.location} holds another run: {'; '.join(differing)}. Name another folder with --out, "
-            "or ask for the same settings to continue it"
+            f"{folder.location} holds another run: {'; '.join(differing)}. Ask for the same settings to continue it, "
+            f"or give this one a place of its own: --variant NAME while you tune, --method NAME, or another --out"
         )
     if there["results_version"] != RESULTS_VERSION and not accept_version:
         raise RunMismatch(
@@ -65,6 +66,12 @@ def claim(folder: Folder, config: RunConfig, *, accept_version: bool = False) ->
             f"{there['results_version']}); this is {version('offpiste')} (results version {RESULTS_VERSION}), "
             "whose numbers differ. "
             "Continue with the older version, or mix the two knowingly with --accept-version"
+        )
+    if there.get("bonus_source") != bonus_source and not accept_version:
+        raise RunMismatch(
+            f"the file of the bonus {config.bonus.name} has changed since the run in {folder.location} was begun, and "
+            "its numbers with it, perhaps. Begin anew with --variant NAME or another --out, or go on knowingly with "
+            "--accept-version"
         )
 
 

@@ -25,7 +25,7 @@ from offpiste.config import RunConfig, from_dict, to_dict
 from offpiste.errors import (
     CheckpointError,
     ConfigError,
-    NonFiniteLoss,
+    NotFinite,
     OffpisteError,
     RunMismatch,
     StoreError,
@@ -44,7 +44,7 @@ WATCH_SECONDS = 10.0
 OBJECT_STORE_BYTES = 80 * 2**20
 """Nothing but settings and outcomes passes through Ray's object store; this is near the least that it takes."""
 START_TRIES = 3
-HOPELESS = (ConfigError, RunMismatch, NonFiniteLoss, CheckpointError)
+HOPELESS = (ConfigError, RunMismatch, NotFinite, CheckpointError)
 """Errors that another attempt would only meet again."""
 
 

@@ -70,6 +70,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def ram(self) -> NDArray[np.uint8]:
         """The console's 128 bytes of memory."""
         ram: NDArray[np.uint8] = self._emulator.getRAM()
+        ram.setflags(write=False)
         return ram
 
     def reset(

@@ -73,6 +73,8 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def __init__(self, size: int, config: WorldConfig) -> None:
         if config.frame_skip != 1 or config.sticky_action_probability != 0.0:
             raise ConfigError("in Deep Sea, world.frame_skip is 1 and world.sticky_action_probability is 0")
+        if config.episode_frames <= size:
+            raise ConfigError(f"a dive in deep_sea_{size} takes {size + 1} frames; world.episode_frames cannot cut it")
         self.size = size
         self.config = config
         self._right = stream(size, "deep sea").integers(2, size=(size, size))
@@ -94,6 +96,7 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """128 bytes; the first two hold column and row, times 8."""
         memory = np.zeros(128, np.uint8)
         memory[LOCATION.x], memory[LOCATION.y] = 8 * self._column, 8 * self._row
+        memory.setflags(write=False)
         return memory
 
     def reset(
