@@ -303,6 +303,12 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+def check_above_zero(name: str, value: float) -> None:
+    """Refuse a setting that is 0, below it or not finite."""
+    if not 0 < value < math.inf:
+        raise ConfigError(f"{name} is above 0 and finite, not {value}")
+
+
 def _check_ranges(config: RunConfig) -> None:
     world, agent, machine = config.world, config.agent, config.machine
     probabilities = {
@@ -332,8 +338,7 @@ def _check_ranges(config: RunConfig) -> None:
         "machine.checkpoint_minutes": machine.checkpoint_minutes,
     }
     for name, value in positive.items():
-        if not 0 < value < math.inf:
-            raise ConfigError(f"{name} is above 0 and finite, not {value}")
+        check_above_zero(name, value)
     if min(agent.convolution_channels) <= 0:
         raise ConfigError(f"agent.convolution_channels are above 0, not {agent.convolution_channels}")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", machine.device):

@@ -206,7 +206,7 @@ def test_the_order_of_the_pictures_and_the_action_matter() -> None:
     [
         ({"forward_weight": 1.5}, "forward_weight lies between 0 and 1, not at 1.5"),
         ({"forward_weight": math.nan}, "forward_weight lies between 0 and 1, not at nan"),
-        ({"learning_rate": 0.0}, "learning_rate is above 0, not 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate is above 0 and finite, not 0.0"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, float], message: str) -> None:

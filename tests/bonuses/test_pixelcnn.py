@@ -1,6 +1,5 @@
 import itertools
 import math
-import random
 
 import numpy as np
 import pytest
@@ -24,8 +23,10 @@ from offpiste.bonuses.pixelcnn import (
 from offpiste.bonuses.pseudo_count import bonus_of_gain
 from offpiste.bonuses.registry import build
 from offpiste.config import BonusConfig
+from offpiste.errors import ConfigError
 from offpiste.seeding import stream
 from offpiste.store import arrays
+from tests.sameness import global_generators
 
 GATES: tuple[Gate, ...] = ("sum", "product")
 
@@ -334,9 +335,14 @@ def test_observing_changes_neither_the_pictures_nor_any_global_generator() -> No
     made = small_bonus()
     (step,) = noise(20, 1)
     state = step.state.copy()
-    before = (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state())  # type: ignore[index] # noqa: NPY002
+    before = global_generators()
     made.observe(step)
     np.testing.assert_array_equal(step.state, state)
-    assert random.getstate() == before[0]
-    assert np.random.get_state()[1].tolist() == before[1]  # type: ignore[index] # noqa: NPY002
-    assert torch.equal(torch.get_rng_state(), before[2])
+    assert global_generators() == before
+
+
+@pytest.mark.parametrize("option", ["decay", "learning_rate"])
+@pytest.mark.parametrize("value", [-1.0, 0.0, math.nan])
+def test_options_out_of_range_are_refused(option: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=rf"bonus.options.{option} is above 0 and finite, not {value}"):
+        PixelCnnOptions(**{option: value})  # type: ignore[arg-type]

@@ -290,7 +290,7 @@ def test_only_the_released_bonus_can_be_negative_and_each_has_its_own_learning_r
     assert RndOptions().learning_rate == 2e-4
     assert RndReleasedOptions().learning_rate == 1e-4
     for options in (RndOptions, RndReleasedOptions):
-        with pytest.raises(ConfigError, match=r"learning_rate is above 0, not -1.0"):
+        with pytest.raises(ConfigError, match=r"learning_rate is above 0 and finite, not -1.0"):
             options(learning_rate=-1.0)
 
 

@@ -1,7 +1,6 @@
 """The loop follows Dopamine's order, puts each bonus on its own step, and its state is complete between two steps."""
 
 import dataclasses
-import json
 import math
 from itertools import islice
 from typing import Any
@@ -18,6 +17,7 @@ from offpiste.methods import base_run
 from offpiste.run.loop import Loop, Step
 from offpiste.store import arrays
 from tests.run.small import AGENT, small_run
+from tests.sameness import global_generators
 
 
 class NumberedBonus:
@@ -218,16 +218,10 @@ def test_two_loops_of_one_seed_are_alike_and_two_seeds_are_not() -> None:
 
 
 def test_a_step_draws_from_no_global_generator() -> None:
-    import random
-
-    import torch
-
     loop = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=20)))
-    before = (random.getstate(), json.dumps(np.random.get_state(legacy=False), default=str), torch.get_rng_state())  # noqa: NPY002
+    before = global_generators()
     take(loop, 250)
-    assert random.getstate() == before[0]
-    assert json.dumps(np.random.get_state(legacy=False), default=str) == before[1]  # noqa: NPY002
-    assert torch.equal(torch.get_rng_state(), before[2])
+    assert global_generators() == before
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_says_so() -> None:

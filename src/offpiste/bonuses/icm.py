@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
+from offpiste.config import check_above_zero
 from offpiste.errors import ConfigError
 from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays
 
@@ -41,8 +42,7 @@ class IcmOptions:
     def __post_init__(self) -> None:
         if not 0.0 <= self.forward_weight <= 1.0:
             raise ConfigError(f"bonus.options.forward_weight lies between 0 and 1, not at {self.forward_weight}")
-        if not 0.0 < self.learning_rate < math.inf:
-            raise ConfigError(f"bonus.options.learning_rate is above 0, not {self.learning_rate}")
+        check_above_zero("bonus.options.learning_rate", self.learning_rate)
 
 
 class Icm:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.config import check_above_zero
 
 Gate = Literal["sum", "product"]
 
@@ -48,6 +49,10 @@ class PixelCnnOptions:
     """Step size of RMSProp; one step per picture."""
     gate: Gate = "sum"
     """How a block joins tanh and sigmoid: `sum` as the released code does, `product` as the textbook has it."""
+
+    def __post_init__(self) -> None:
+        check_above_zero("bonus.options.decay", self.decay)
+        check_above_zero("bonus.options.learning_rate", self.learning_rate)
 
 
 class PixelCnn:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.errors import ConfigError
+from offpiste.config import check_above_zero
 from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -38,7 +38,7 @@ class RndOptions:
     """Adam step size of the predictor; the target never trains."""
 
     def __post_init__(self) -> None:
-        _check_learning_rate(self.learning_rate)
+        check_above_zero("bonus.options.learning_rate", self.learning_rate)
 
 
 class Rnd:
@@ -73,14 +73,11 @@ class Rnd:
 
 
 @dataclass(frozen=True)
-class RndReleasedOptions:
+class RndReleasedOptions(RndOptions):
     """Random network distillation as in the released code."""
 
     learning_rate: float = 1e-4
     """Adam step size of the predictor; the target never trains."""
-
-    def __post_init__(self) -> None:
-        _check_learning_rate(self.learning_rate)
 
 
 class RndReleased:
@@ -235,8 +232,3 @@ def orthogonal(rows: int, columns: int, generator: np.random.Generator) -> Tenso
     q, r = torch.linalg.qr(torch.from_numpy(gaussian))  # on the run's threads, where numpy's takes all and crawls
     drawn: Tensor = q * r.diagonal().sign()  # without the signs, not every matrix is equally likely
     return drawn if rows >= columns else drawn.T
-
-
-def _check_learning_rate(learning_rate: float) -> None:
-    if not 0.0 < learning_rate < math.inf:
-        raise ConfigError(f"bonus.options.learning_rate is above 0, not {learning_rate}")
