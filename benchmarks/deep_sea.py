@@ -17,7 +17,8 @@ from whose fall under a learning step its bonus is made: whether the density kno
 Bars: ε-greedy finds it in at most 1 of 5 seeds, the oracle, which counts true cells, in 5 of 5; CTS, PixelCNN and RND
 in at least 4 of 5. `--quick` asks ε-greedy and the oracle alone, on a smaller grid.
 
-Each run is kept as one line of a file in `--out`; the same command continues where it was stopped.
+Each run is kept as one line of a file in `--out`, which is named after the settings all runs share; the same command
+continues where it was stopped.
 """
 
 import argparse
@@ -34,6 +35,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from offpiste.config import RunConfig, fingerprint, protocol_settings
+from offpiste.methods import base_run
+from offpiste.worlds import deep_sea
+
+SIZE, EPISODES = 9, 400
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GRIDS: dict[str, tuple[float, ...]] = {
     "epsilon_greedy": (0.0,),
@@ -87,10 +93,9 @@ class Dive:
 def main() -> int:
     """Tune, measure, print the table and return 0 if the bars hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a smaller grid, ε-greedy and the oracle only")
-    parser.add_argument("--size", type=int, default=9)
-    parser.add_argument("--episodes", type=int, default=400, help="budget of a run")
-    parser.add_argument("--method", choices=GRIDS, action="append", help="default: all but rnd_released")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="a smaller sea, ε-greedy and the oracle only")
+    which.add_argument("--method", choices=GRIDS, action="append", help="default: all but rnd_released")
     parser.add_argument("--out", type=Path, default=Path("deep_sea"), help="folder that keeps the runs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -100,11 +105,12 @@ def main() -> int:
         print(json.dumps(asdict(play(Task(**json.loads(options.one))))))
         return 0
     names = options.method or [name for name in GRIDS if name != "rnd_released"]
-    size, episodes, seeds, grids = options.size, options.episodes, RESULT_SEEDS, GRIDS
+    size, episodes, seeds, grids = SIZE, EPISODES, RESULT_SEEDS, GRIDS
     if options.quick:
         size, episodes, names, seeds = 8, 100, ["epsilon_greedy", "oracle"], RESULT_SEEDS[:2]
         grids = {name: grid[len(grid) // 2 :][:1] for name, grid in GRIDS.items()}
-    runs = Runs(options.out / f"size-{size}-episodes-{episodes}.jsonl", options.processes)
+    protocol = fingerprint(protocol_settings(settings(Task(size, episodes, "epsilon_greedy", 0.0, 0))))
+    runs = Runs(options.out / f"size-{size}-episodes-{episodes}-protocol-{protocol}.jsonl", options.processes)
     tuned = [name for name in names if len(grids[name]) > 1]
     unlucky = unlucky_seeds(size, episodes, runs) if tuned else []
     tuning = [Task(size, episodes, name, scale, seed) for name in tuned for scale in grids[name] for seed in unlucky]
@@ -156,7 +162,6 @@ def play(task: Task) -> Dive:
     """Play until the treasure is found or the budget is spent."""
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
-    from offpiste.worlds.deep_sea import TREASURE
 
     started = time.monotonic()
     config = settings(task)
@@ -168,7 +173,7 @@ def play(task: Task) -> Dive:
     for step in loop.steps():
         if step.episode is None:
             continue
-        if step.episode.game_return > TREASURE / 2:
+        if step.episode.game_return > deep_sea.TREASURE / 2:
             found = step.episode.episode
         if found is not None or step.episode.episode >= task.episodes:
             break
@@ -176,16 +181,11 @@ def play(task: Task) -> Dive:
     return Dive(found, correlation, loop.coverage.cells_found, time.monotonic() - started)
 
 
-def settings(task: Task) -> Any:
+def settings(task: Task) -> RunConfig:
     """Return the run of a task."""
-    from offpiste.methods import base_run
-    from offpiste.worlds.deep_sea import NAME
-
-    config = base_run(NAME.format(task.size), "epsilon_greedy" if task.method == "oracle" else task.method)
-    bonus = replace(config.bonus, scale=task.scale)
-    if task.method == "oracle":
-        bonus = replace(bonus, name=ORACLE)
-    return replace(config, seed=task.seed, bonus=bonus)
+    game = deep_sea.NAME.format(task.size)
+    config = base_run(game, bonus=ORACLE) if task.method == "oracle" else base_run(game, task.method)
+    return replace(config, seed=task.seed, bonus=replace(config.bonus, scale=task.scale))
 
 
 class Watched:
@@ -266,11 +266,11 @@ def show_payments(names: list[str], size: int, episodes: int) -> None:
     print(f"\n{'random dives':<15}{visits} {'rank corr.':>11} {'in a block':>11}")
     for name in [*names, *([SURPRISE] if "pixelcnn" in names else [])]:
         watched = along_random_dives(name, size, episodes)
-        medians = [
-            median([paid for paid, count in zip(watched.bonuses, watched.counts, strict=True) if low <= count <= high])
-            for low, high in VISITS.values()
-        ]
-        paid = "".join(f" {value:>10.3g}" for value in medians)
+        paid = ""
+        for low, high in VISITS.values():
+            pairs = zip(watched.bonuses, watched.counts, strict=True)
+            values = [bonus for bonus, count in pairs if low <= count <= high]
+            paid += f" {median(values):>10.3g}" if values else f" {'–':>10}"
         print(f"{name:<15}{paid} {watched.correlation():>11.2f} {watched.correlation_at_one_time():>11.2f}")
 
 
