@@ -2,6 +2,7 @@ import random
 import sys
 import types
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,15 +70,53 @@ def test_a_class_without_options_is_refused_before_it_is_made() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere:Bonus", "cannot load the bonus 'nowhere:Bonus'"),
-        (f"{__name__}:Cuont", "cannot load the bonus .*Cuont"),
-        (f"{__name__}:context", "is not a class"),
+        (
+            f"{__name__}:Cuont",
+            r"cannot load .*: Cuont is not a class of .*test_registry.py; classes there: Count, CountO",
+        ),
+        (f"{__name__}:context", "context is not a class of "),
+        ("math:Bonus", "Bonus is not a class of .*math.*; classes there: none"),
+        (":Count", "cannot load the bonus ':Count': name it module:Class"),
+        (".mine:Count", "cannot load the bonus '.mine:Count': name it module:Class"),
+        ("mine:", "cannot load the bonus 'mine:': name it module:Class"),
         ("rdn", "no bonus named 'rdn'.*module:Class"),
     ],
 )
 def test_a_bonus_that_is_not_there_is_refused_in_words(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         find(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\ndef f(:\n", r"SyntaxError: invalid syntax \(a_bonus_to_load.py, line 2\)$"),
+        ("x = 1\n\nclass Mine:\n    y = z\n", r"NameError: .*'z'.* \(.*/a_bonus_to_load.py, line 4\)$"),
+        ("import json\njson.loads('')\n", r"JSONDecodeError: .* \(.*/a_bonus_to_load.py, line 2\)$"),
+        ("\nimport nowhere\n", r"No module named 'nowhere' \(.*/a_bonus_to_load.py, line 2\)$"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_refused_with_file_and_line(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_bonus_to_load.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        find("a_bonus_to_load:Mine")
+
+
+def test_a_module_that_is_not_there_is_refused_with_the_folder_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_bonus_in_a_file.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    for name in ("nowhere", "nowhere.at_all"):
+        with pytest.raises(ConfigError, match=f"No module named 'nowhere', neither in {tmp_path} nor installed; go to"):
+            find(f"{name}:Bonus")
+    for name in ("a_bonus_in_a_file.py", "nowhere.py"):
+        with pytest.raises(ConfigError, match=f"cannot load the bonus '{name}:Bonus': leave out .py"):
+            find(f"{name}:Bonus")
 
 
 def test_an_installed_package_offers_its_bonus_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 import dataclasses
 import hashlib
 import importlib
+import inspect
 import random
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -39,13 +41,35 @@ def find(name: str) -> type[Any]:
             f"no bonus named {name!r}{did_you_mean(name, known)} (a class of yours is named module:Class)"
         )
     module_name, _, class_name = place.partition(":")
+    if not module_name or not class_name or module_name.startswith("."):
+        raise ConfigError(f"cannot load the bonus {name!r}: name it module:Class, as in my_module:MyBonus")
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"cannot load the bonus {name!r}: {error}") from error
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise ConfigError(f"cannot load the bonus {name!r}: {_reason(error, module_name)}") from error
+    found = getattr(module, class_name, None)
     if not isinstance(found, type):
-        raise ConfigError(f"the bonus {name!r} is not a class")
+        of_module = inspect.getmembers(module, inspect.isclass)
+        classes = [key for key, kind in of_module if kind.__module__.startswith(module_name)]  # not what it imports
+        raise ConfigError(
+            f"cannot load the bonus {name!r}: {class_name} is not a class of "
+            f"{getattr(module, '__file__', module_name)}; classes there: {', '.join(classes) or 'none'}"
+        )
     return found
+
+
+def _reason(error: Exception, module_name: str) -> str:
+    """Return why a module could not be imported, and in which line of which file."""
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
+        if module_name.endswith(".py"):
+            return "leave out .py, for a module has the name of its file without it"
+        return f"{error}, neither in {Path(sys.path[0]).absolute()} nor installed; go to the folder of its file"
+    words = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [frame.filename for frame in frames if frame.name == "<module>"]  # not the libraries that it calls
+    if not files or isinstance(error, SyntaxError):  # which names its place itself
+        return words
+    return f"{words} ({files[-1]}, line {[frame.lineno for frame in frames if frame.filename == files[-1]][-1]})"
 
 
 def build(config: BonusConfig, context: Context) -> Bonus | None:
