@@ -67,6 +67,22 @@ def test_a_class_without_options_is_refused_before_it_is_made() -> None:
         build(BonusConfig(name="builtins:dict"), context())
 
 
+class OnlyPays:
+    Options = CountOptions
+    state = None
+
+    def __init__(self, options: CountOptions, context: Context) -> None:
+        pass
+
+    def observe(self, transition: Transition) -> float:
+        return 1.0
+
+
+def test_a_class_without_the_methods_of_a_bonus_is_refused_as_soon_as_it_is_made() -> None:
+    with pytest.raises(ConfigError, match=r"OnlyPays' has no method state and no load_state; a bonus has observe, "):
+        build(BonusConfig(name=f"{__name__}:OnlyPays"), context())
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -29,6 +29,7 @@ BUILT_IN: dict[str, str] = {
     "rnd_released": "offpiste.bonuses.rnd:RndReleased",
 }
 """Where our own bonuses are; imported only when asked for."""
+_METHODS = ("observe", "state", "load_state")
 
 
 def find(name: str) -> type[Any]:
@@ -79,6 +80,10 @@ def build(config: BonusConfig, context: Context) -> Bonus | None:
     options = options_of(config)
     with seeded_globals(int(context.generator.integers(2**63))):
         made: Bonus = find(config.name)(options, context)
+    if missing := [name for name in _METHODS if not callable(getattr(made, name, None))]:
+        raise ConfigError(
+            f"the bonus {config.name!r} has no method {' and no '.join(missing)}; a bonus has {', '.join(_METHODS)}"
+        )
     return made
 
 
