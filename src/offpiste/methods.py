@@ -46,15 +46,18 @@ def choose(method: str | None = None, bonus: str | None = None) -> tuple[str, Me
     """Return the name and the settings of what a method, a bonus or both ask for.
 
     A bonus alone is added to ε-greedy actions and gives the method its name, a known method's bonus that method. Added
-    to a known method it makes `method+bonus`. With a method of another name, it is added to ε-greedy actions, or to
-    those of the known method before a plus. Constants go with the bonus: the table's, else a scale of 1.
+    to a known method it makes `method+bonus`, where a class called as one of ours goes by `module.Class`. With a method
+    of another name, it is added to ε-greedy actions, or to those of the known method before a plus. Constants go with
+    the bonus: the table's, else a scale of 1.
     """
     if bonus is None:
         name = method or RunConfig().method
         return name, find(name)
     own = short_name(bonus)
+    taken = own in METHODS and METHODS[own].bonus.name != bonus
+    if taken:
+        own = bonus.replace(":", ".")  # or it would be called as one of ours added to the same method
     if method is None:
-        taken = own in METHODS and METHODS[own].bonus.name != bonus
         method = RunConfig().method if taken or bonus == "none" else own
     known = METHODS.get(method)
     if known is not None and known.bonus.name == bonus:
