@@ -164,6 +164,7 @@ def test_an_unknown_option_is_refused_and_the_closest_named(
     assert said.code == 2
     assert f"Unrecognized options: {words[1]}" in said.error_text
     assert f"Perhaps you meant: {meant}" in said.error_text
+    assert f"For full helptext, run offpiste {words[0]} --help" in said.error_text
 
 
 def test_an_unknown_command_is_refused_and_the_known_ones_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,8 @@
 torch is imported by the commands that compute, not by those that only read, so that help appears at once.
 """
 
+import functools
+import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -54,14 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     _find_modules_here()
     try:
-        words, default = train.defaults(words) if words[:1] == ["train"] else (words, None)
-        command = tyro.cli(
-            _commands(default),
-            prog="offpiste",
-            description=f"{offpiste.__doc__} --version prints the version.",
-            args=words or ["--help"],
-            registry=_registry(),
-        )
+        command = _read(words)
         run: Callable[[Any], int] = _module_of(command).main
         return run(command)
     except OffpisteError as error:
@@ -81,18 +76,20 @@ def _find_modules_here() -> None:
         sys.path.insert(0, "")
 
 
-def _commands(default: train.Arguments | None) -> Any:
-    """Return the union of all commands' arguments; `train` takes its defaults from what the command line names."""
-    kinds: list[Any] = []
-    for name, module in COMMANDS.items():
-        about = tyro.conf.subcommand(name)
-        if name == "train" and default is not None:
-            about = tyro.conf.subcommand(name, default=default)
-        kinds.append(Annotated[module.Arguments, about])
-    union: Any = kinds[0]
-    for kind in kinds[1:]:
-        union = union | kind
-    return union
+def _read(words: list[str]) -> Any:
+    """Return the arguments of a command; read by themselves where it is known, so that errors name its own help."""
+    if words and words[0] in COMMANDS:
+        module, prog = COMMANDS[words[0]], f"offpiste {words[0]}"
+        words, default = module.defaults(words) if hasattr(module, "defaults") else (words, None)
+        return tyro.cli(module.Arguments, prog=prog, args=words[1:], default=default, registry=_registry())
+    about = f"{offpiste.__doc__} --version prints the version."
+    return tyro.cli(_commands(), prog="offpiste", description=about, args=words or ["--help"], registry=_registry())
+
+
+def _commands() -> Any:
+    """Return the union of all commands' arguments."""
+    kinds = [Annotated[module.Arguments, tyro.conf.subcommand(name)] for name, module in COMMANDS.items()]
+    return functools.reduce(operator.or_, kinds)
 
 
 def _module_of(command: Any) -> ModuleType:
