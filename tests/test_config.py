@@ -20,6 +20,7 @@ from offpiste.config import (
     identity,
     method_settings,
     parse_count,
+    parse_value,
     protocol_settings,
     read_toml,
     to_dict,
@@ -282,6 +283,30 @@ def test_a_suffix_multiplies(number: int, suffix: tuple[str, int]) -> None:
 def test_any_whole_number_may_be_written_as_a_count() -> None:
     assert from_dict(RunConfig, {"frames": "200M"}).frames == 200_000_000
     assert from_dict(RunConfig, {"agent": {"replay_capacity": "50k"}}).agent.replay_capacity == 50_000
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("20k", Any, 20_000),
+        ("20k", str, "20k"),
+        ("'20k'", str, "20k"),
+        ("5", str, "5"),
+        ("5", str | None, "5"),
+        ("5", int | str, 5),
+        ("5", float, 5),  # as it stands in files, so that fingerprints agree
+        ("5.0", int, 5),
+        ("true", bool, True),
+        ("False", bool, False),
+        ("True", str, "True"),
+        ("yes", bool, "yes"),
+        ("[1, 2]", tuple[int, int], [1, 2]),
+        ("2019", typing.Literal["2019", "2020"], "2019"),
+    ],
+)
+def test_a_value_is_read_by_its_kind(text: str, kind: Any, value: Any) -> None:
+    found = parse_value(text, kind)
+    assert (found, type(found)) == (value, type(value))
 
 
 # Ranges

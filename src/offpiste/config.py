@@ -260,6 +260,29 @@ def parse_count(text: str) -> int:
     return int(value)
 
 
+def parse_value(text: str, kind: Any = Any) -> Any:
+    """Read a value as TOML has it or as a count such as 20k; what is not of its kind then is text, if that is."""
+    value = _parse_toml(text.lower() if text in ("True", "False") else text)
+    with suppress(ConfigError):
+        if kind is not Any:
+            _checked(kind, value, text)
+        return value
+    with suppress(ConfigError):
+        return _checked(kind, text, text)
+    return value  # to be refused with the name of its setting
+
+
+def _parse_toml(text: str) -> Any:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+        json.dumps(value)
+    except (tomllib.TOMLDecodeError, TypeError):  # a date is TOML too, but no option
+        with suppress(ConfigError):
+            return parse_count(text)
+        return text
+    return value
+
+
 def _checked(hint: Any, value: Any, name: str) -> Any:
     origin = typing.get_origin(hint)
     if origin is Literal:

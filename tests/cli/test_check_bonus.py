@@ -1,10 +1,12 @@
 """`offpiste check-bonus`: what it prints, and its exit code."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from offpiste.bonuses.check import Report
 from offpiste.cli import check_bonus, main
 
 
@@ -49,6 +51,26 @@ def test_options_come_from_a_file(quick_agent: None, tmp_path: Path, capsys: pyt
     capsys.readouterr()
     assert main([*words, "--options", "missing.toml"]) == 1
     assert capsys.readouterr().err == "offpiste: there is no file missing.toml\n"
+
+
+def test_options_on_the_command_line_are_those_of_train_and_win_over_the_file(
+    monkeypatch: pytest.MonkeyPatch, quick_agent: None, tmp_path: Path
+) -> None:
+    checked: list[Any] = []
+
+    def check(kind: type[Any], options: Any, _: float) -> Report:
+        checked.append((kind.__name__, options))
+        return Report("", ())
+
+    monkeypatch.setattr("offpiste.bonuses.check.check_bonus", check)
+    file = tmp_path / "options.toml"
+    file.write_text("learning_rate = 0.2\ngate = 'product'\n")
+    words = ["check-bonus", "pixelcnn", "--bonus.options.learning-rate", "0.5"]
+    assert main([*words, "--options", str(file)]) == main(words) == 0
+    assert checked == [
+        ("PixelCnn", {"learning_rate": 0.5, "gate": "product"}),
+        ("PixelCnn", {"learning_rate": 0.5}),
+    ]
 
 
 def test_a_bonus_that_is_not_there_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -269,11 +269,44 @@ def test_the_last_of_several_values_counts(capsys: pytest.CaptureFixture[str]) -
     assert found["world"]["frame_skip"] == 1
 
 
-@pytest.mark.parametrize("word", ["--method", "--bonus", "--bonus.name", "--bonus.options.rate"])
+@pytest.mark.parametrize("word", ["--method", "--bonus", "--bonus.name"])
 def test_a_word_without_its_value_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(["train", word, "--print-config"], capsys)
     assert said.code == 2
     assert word in said.error_text
+
+
+@pytest.mark.parametrize("command", [["train", "--bonus", "rnd"], ["check-bonus", "rnd"]])
+def test_an_option_of_a_bonus_without_its_value_is_refused(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said([*command, "--bonus.options.rate"], capsys)
+    message = "offpiste: --bonus.options.rate needs a value, as in --bonus.options.rate VALUE\n"
+    assert (said.code, said.errors) == (1, message)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    text: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kinds:
+    text: str = ""
+    flag: bool = False
+    count: int = 0
+    inner: Inner = dataclasses.field(default_factory=Inner)
+
+
+class WithKinds:
+    Options = Kinds
+
+
+def test_an_option_of_a_bonus_is_read_by_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--bonus", f"{__name__}:WithKinds", "--bonus.options.text", "20k", "--bonus.options.flag", "True"]
+    words += ["--bonus.options.count", "20k", "--bonus.options.inner.text=5"]
+    options = printed_config(words, capsys)["bonus"]["options"]
+    assert options == {"text": "20k", "flag": True, "count": 20_000, "inner": {"text": "5"}}
 
 
 def test_a_bonus_is_added_by_its_name_or_class(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,11 +1,13 @@
 """`offpiste check-bonus`: put a bonus to the test."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import tyro
 
+from offpiste.cli.train import set_options, take
 from offpiste.config import read_settings
 
 
@@ -13,13 +15,22 @@ from offpiste.config import read_settings
 class Arguments:
     """Put a bonus to the test and say in words what is wrong with it: its numbers, its randomness, how it is saved and
     restored, whether it falls with visits, what it costs. It is watched for 2,300 steps of real play on one thread.
-    Exit code 0: nothing is wrong; 1: a check failed.
+    Its options are set as in training, with --bonus.options.OPTION VALUE. Exit code 0: nothing is wrong; 1: a check
+    failed.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
     """A class of yours as module:Class, or the name of a bonus."""
     options: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """TOML file with options of the bonus, one `name = value` per line; the others keep their defaults."""
+    taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
+    """The options that the command line sets; they win over the file."""
+
+
+def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
+    """Return the words that are left to read, and the options of the bonus."""
+    words, taken = take(words)
+    return words, Arguments(bonus=tyro.MISSING, taken=taken)
 
 
 def main(arguments: Arguments) -> int:
@@ -29,6 +40,7 @@ def main(arguments: Arguments) -> int:
 
     kind = find(arguments.bonus)
     options = read_settings(arguments.options) if arguments.options else {}
+    set_options(options, arguments.taken, arguments.bonus)
     print(f"checking {arguments.bonus}; a slow one takes a minute or two", file=sys.stderr, flush=True)
     report = check_bonus(kind, options, agent_step_milliseconds())
     print(report)

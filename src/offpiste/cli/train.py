@@ -1,9 +1,9 @@
 """`offpiste train`: train one agent on one game, or go on where it stopped."""
 
 import copy
-import json
+import dataclasses
 import sys
-import tomllib
+import typing
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import tyro
 
 from offpiste.cli.progress_view import show_progress
-from offpiste.config import RunConfig, from_dict, parse_count, read_settings, to_toml
+from offpiste.config import RunConfig, from_dict, parse_value, read_settings, to_toml
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
 from offpiste.store.storage import Folder
@@ -50,7 +50,7 @@ def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
 
     What decides the defaults is read here: the method, the bonus and its options, and which game and file it is.
     """
-    words, taken = _take(words)
+    words, taken = take(words, "--method", "--bonus.name")
     file = _last(words, "--config")
     settings = read_settings(file) if file else {}
     method, bonus = taken.pop("--method", None), taken.pop("--bonus.name", None)
@@ -66,8 +66,7 @@ def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
     base = base_run(game, method, bonus)
     run = from_dict(RunConfig, settings, base=base)
     options = copy.deepcopy(run.bonus.options)
-    for key, value in taken.items():
-        _set(options, key.removeprefix(_OPTIONS), _value(value))
+    set_options(options, taken, run.bonus.name)
     run = replace(run, method=base.method, bonus=replace(run.bonus, options=options))
     return words, Arguments(run=run, config=file)
 
@@ -94,8 +93,8 @@ def main(arguments: Arguments) -> int:
     return 0 if finished else STOPPED_EARLY
 
 
-def _take(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command line without its method, its bonus and the options of the bonus, and those by name."""
+def take(words: Sequence[str], *names: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command line without the options of the bonus and those of these names, and both by name."""
     queue = deque(words)
     rest: list[str] = []
     taken: dict[str, str] = {}
@@ -103,15 +102,30 @@ def _take(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         word = queue.popleft()
         name, has_value, value = word.partition("=")
         name = "--bonus.name" if name == "--bonus" else name
-        if name not in ("--method", "--bonus.name") and not name.startswith(_OPTIONS):
+        if name not in names and not name.startswith(_OPTIONS):
             rest.append(word)
         elif has_value:
             taken[name] = value
         elif queue and not queue[0].startswith("--"):
             taken[name] = queue.popleft()
+        elif name.startswith(_OPTIONS):
+            raise ConfigError(f"{word} needs a value, as in {word} VALUE")
         else:
             rest.append(word)  # and be refused there, for it has no value
     return rest, taken
+
+
+def set_options(options: dict[str, Any], taken: dict[str, str], bonus: str) -> None:
+    """Set the options of a bonus that were taken from the command line, each read by its kind in `Options`."""
+    kind = None
+    if taken:
+        from offpiste.bonuses.registry import find  # imports torch
+
+        with suppress(ConfigError):  # which is told once the bonus is made
+            kind = getattr(find(bonus), "Options", None)
+    for name, text in taken.items():
+        place = name.removeprefix(_OPTIONS).replace("-", "_")
+        _set(options, place, parse_value(text, _kind(kind, place)))
 
 
 def _last(words: Sequence[str], name: str) -> str | None:
@@ -139,24 +153,19 @@ def _agree(file: str | None, kind: str, said: str | None, asked: str | None) -> 
         )
 
 
+def _kind(options: Any, place: str) -> Any:
+    """Return the kind of an option, or Any where it is not known."""
+    for key in place.split("."):
+        options = typing.get_type_hints(options).get(key, Any) if dataclasses.is_dataclass(options) else Any
+    return options
+
+
 def _set(options: dict[str, Any], place: str, value: Any) -> None:
     """Set an option; the options of `a.b` are those in the table `a`."""
-    *tables, key = place.replace("-", "_").split(".")
+    *tables, key = place.split(".")
     for table in tables:
         inner = options.setdefault(table, {})
         if not isinstance(inner, dict):
             raise ConfigError(f"bonus.options.{place}: {table} is no table of options but {inner!r}")
         options = inner
     options[key] = value
-
-
-def _value(text: str) -> Any:
-    """Read a value as TOML has it or as a count such as 20k; any other text is itself."""
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-        json.dumps(value)
-    except (tomllib.TOMLDecodeError, TypeError):  # a date is TOML too, but no option
-        with suppress(ConfigError):
-            return parse_count(text)
-        return text
-    return value
