@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.bonuses.base import Context, Transition
+from offpiste import Context, Transition
 from offpiste.errors import ConfigError
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.registry import location

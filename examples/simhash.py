@@ -12,7 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from offpiste.bonuses.base import Context, Transition
+from offpiste import Context, Transition
 
 
 @dataclass(frozen=True)

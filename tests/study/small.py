@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from offpiste.config import RunConfig, to_dict
+from offpiste.config import RESULTS_VERSION, RunConfig, to_dict
 from offpiste.store.storage import Folder
 from offpiste.study.plan import Study, make_study
 
@@ -42,4 +42,5 @@ def leave_status(
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     about = {"state": state, "frames": frames, "at": at.isoformat(timespec="seconds"), "note": ""} | more
     folder.put("status.json", json.dumps(about).encode())
-    folder.put("run.json", json.dumps({"config": to_dict(run), "results_version": 1, "offpiste": "0"}).encode())
+    about = {"config": to_dict(run), "results_version": RESULTS_VERSION, "offpiste": "0"}
+    folder.put("run.json", json.dumps(about).encode())

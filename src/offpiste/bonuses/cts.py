@@ -115,7 +115,7 @@ class ContextTrees:
         pixels = self.shape[0] * self.shape[1]
         inner = pixels * max(1, sum(self.symbols**level for level in range(self.depth)))
         leaves = pixels * (1 + self.symbols**self.depth)
-        # Room for all the nodes there can be, 0.35 GB; but zeros take up memory only from the first time that a row is
+        # Room for all the nodes there can be, 0.36 GB; but zeros take up memory only from the first time that a row is
         # written, and rows are used in order, so that only contexts that were seen take any.
         nodes = Nodes(
             counts=np.zeros((inner, self.symbols + 1), np.uint32),
