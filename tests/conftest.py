@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 import uuid
@@ -21,6 +22,14 @@ settings.register_profile("offpiste", derandomize=True, deadline=None, database=
 settings.load_profile("offpiste")
 
 _START_SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def denormal_numbers() -> Iterator[None]:
+    """Let them be numbers again after a test that trains: other tests draw them."""
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_flush_denormal(False)
 
 
 class S3Server:
