@@ -8,8 +8,8 @@ passes and optimiser step from the same weights, written plainly, with inputs re
 rounds. Times are processor time: on one thread the same as by the clock, without what other programs take. NoisyNets'
 step stands beside ε-greedy's for information.
 
-Everything that learns has first taken 800 steps of its optimiser; `--quick` leaves that out. By then, moments of
-parameters that no longer get a gradient have decayed to denormal numbers, on which a processor is slow.
+Everything that learns has first taken 800 steps of its optimiser; `--quick` leaves that out. Denormal numbers, into
+which the moments of parameters without a gradient decay about then, count as 0 on both sides, as in a run.
 
 Bars: CTS takes under 3% of the ε-greedy agent's step; PixelCNN, ICM and RND, in both its forms, take at most 1.3 of the
 bare cost. CTS is timed after `--cts-frames` pictures of random play; how much memory its trees then take is printed,

@@ -43,7 +43,8 @@ HERE = Path(__file__).parent / "peers"
 LEAST_RATIOS = {"fp32": 2.5, "bf16": 4.0}
 CORES = 2
 UPDATE_PERIOD_STEPS = 4
-SETTLED_STEPS = 4_800
+SETTLED_STEPS = 1_200 * UPDATE_PERIOD_STEPS
+"""Steps before the first round, which do not count."""
 SETTLE_SECONDS = 0.2
 """Pause before each block: threads of the block before may still spin for a moment."""
 MARK = "worker:"
@@ -186,7 +187,7 @@ def installed(folder: Path, steps: list[list[str]]) -> Path:
 def measure(workers: list[Worker], rounds: int, steps: int, first: int) -> dict[str, list[Block]]:
     """Let each play in turn, after first steps that do not count; a peer that fails is left out, ours may not fail."""
     blocks: dict[str, list[Block]] = {worker.name: [] for worker in workers}
-    for length in [first] * (first > 0) + [steps] * rounds:
+    for length in ([first] if first else []) + [steps] * rounds:
         for worker in workers:
             if worker.name not in blocks:
                 continue

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import random
 import re
 from typing import Any
 
@@ -15,6 +14,7 @@ from offpiste.bonuses.check import Check, Report, Result, check_bonus, new_trans
 from offpiste.bonuses.registry import BUILT_IN, find
 from offpiste.worlds.base import MOST_ACTIONS
 from tests.bonuses import broken
+from tests.sameness import global_generators
 
 WITHOUT_LEARN = {Check.LEARN}
 
@@ -75,11 +75,7 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.WritesIntoTheBatch, Check.INPUTS, r"learn changed batch.frames at step 37; .*batch.frames.copy\(\)"),
         (broken.LearnsFromSomethingElse, Check.LEARN, r"learn raised AttributeError: .*'mean'.* called with batches"),
         (broken.Constant, Check.VISITS, r"paid 1 on average .*, 1 over 200 to 300, .*`measures_visits = False`"),
-        (
-            broken.FallsWithTime,
-            Check.VISITS,
-            r"paid 0.0223 .*, 0.021\d* over .* another new one 0.0208",
-        ),
+        (broken.FallsWithTime, Check.VISITS, r"paid 0.0223 .*, 0.021\d* over .* another new one 0.0208"),
     ],
 )
 def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: Check, message: str) -> None:
@@ -134,10 +130,9 @@ def test_the_cost_is_told_and_never_fails() -> None:
     assert words(dear, Check.COST).endswith("; training takes more than twice as long as without a bonus")
 
 
-def test_global_generators_and_threads_are_the_callers_again_afterwards() -> None:
+def test_global_generators_threads_and_denormal_numbers_are_the_callers_again_afterwards() -> None:
     def everything() -> tuple[Any, ...]:
-        numpy_state: Any = np.random.get_state()  # noqa: NPY002
-        return random.getstate(), numpy_state[1].tolist(), torch.get_rng_state().tolist(), torch.get_num_threads()
+        return *global_generators(), torch.get_num_threads(), (torch.full((), 1e-40) * 1.0).item()
 
     torch.manual_seed(3)
     before = everything()

@@ -14,6 +14,7 @@ from offpiste.bonuses.registry import build, find
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
+from tests.sameness import global_generators
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,9 @@ def test_an_installed_package_offers_its_bonus_by_entry_point(monkeypatch: pytes
 
 def test_a_bonus_is_made_from_its_seed_alone_and_leaves_global_generators_as_they_were() -> None:
     torch.manual_seed(3)
-    before = (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state())  # type: ignore[index] # noqa: NPY002
+    before = global_generators()
     one = build(BonusConfig(name=HERE), context())
-    assert random.getstate() == before[0]
-    assert np.random.get_state()[1].tolist() == before[1]  # type: ignore[index] # noqa: NPY002
-    assert torch.equal(torch.get_rng_state(), before[2])
+    assert global_generators() == before
     torch.manual_seed(4)
     two, other = build(BonusConfig(name=HERE), context()), build(BonusConfig(name=HERE), context(seed=1))
     assert isinstance(one, Count)

@@ -123,13 +123,26 @@ def check_bonus(
     """
     findings = _Findings()
     try:
-        with _as_in_a_run(), seeded_globals(SEED):
+        with as_in_a_run(), seeded_globals(SEED):
             _examine(kind, options or {}, agent_step_milliseconds, findings)
     except _Stop as stop:
         for check in Check:
             findings.skip(check, f"not reached, since {stop}")
     name = f"{kind.__module__}:{kind.__qualname__}"
     return Report(name, tuple(findings.results[check] for check in Check))
+
+
+@contextmanager
+def as_in_a_run() -> Iterator[None]:
+    """Compute on one thread, without denormal numbers."""
+    threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_flush_denormal(flushed)
 
 
 @cache
@@ -253,8 +266,8 @@ class _Watch:
         self.writes = False
         self._draws = stream(SEED, "check batches")
 
-    def step(self, transition: Transition) -> tuple[Transition, Batch | None]:
-        """Show one transition, before it a batch where one is due, and return what to show to others."""
+    def step(self, transition: Transition) -> Batch | None:
+        """Show one transition, before it a batch where one is due, and return that batch."""
         batch = self._batch_if_due()
         if batch is not None:
             try:
@@ -266,7 +279,7 @@ class _Watch:
         self._note(self._call("observe", "transition", transition))
         self.specimen.observed += 1
         self.shown.append(transition)
-        return transition, batch
+        return batch
 
     def _call(self, method: str, what: str, original: Any) -> Any:
         given = _copy(original)
@@ -391,7 +404,7 @@ def _skip_what_is_declared(kind: type[Any], watch: _Watch) -> None:
 def _compare_with_twin(watch: _Watch, twin: _Specimen, steps: Sequence[Transition]) -> None:
     for transition in steps:
         place = watch.specimen.place
-        found = twin.step(*watch.step(transition), writes=watch.writes)
+        found = twin.step(transition, watch.step(transition), writes=watch.writes)
         if _differ(found, watch.paid[-1]):
             watch.findings.fail(
                 Check.SEED,
@@ -409,8 +422,8 @@ def _compare_with_restored(watch: _Watch, twin: _Specimen, other: _Specimen, ste
     restored = _restored(watch, other)
     for transition in steps:
         place = watch.specimen.place
-        shown = watch.step(transition)
-        expected = twin.step(*shown, writes=watch.writes)  # the twin was never asked for its state
+        batch = watch.step(transition)
+        expected = twin.step(transition, batch, writes=watch.writes)  # the twin was never asked for its state
         if repeats and _differ(watch.paid[-1], expected):
             findings.fail(
                 Check.STATE,
@@ -418,7 +431,7 @@ def _compare_with_restored(watch: _Watch, twin: _Specimen, other: _Specimen, ste
                 "state() must leave the bonus as it is",
             )
         try:
-            found = expected if restored is None else restored.step(*shown, writes=watch.writes)
+            found = expected if restored is None else restored.step(transition, batch, writes=watch.writes)
         except _Raised as raised:
             findings.fail(Check.RESUME, f"once restored, {raised}")
             restored = None
@@ -556,16 +569,3 @@ def _set_global_states(states: dict[str, Any]) -> None:
     random.setstate(states["Python"])
     np.random.set_state((version, np.frombuffer(keys, np.uint32), *place))  # noqa: NPY002
     torch.set_rng_state(torch.frombuffer(bytearray(states["torch"]), dtype=torch.uint8))
-
-
-@contextmanager
-def _as_in_a_run() -> Iterator[None]:
-    """Compute on one thread, without denormal numbers."""
-    threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_flush_denormal(flushed)

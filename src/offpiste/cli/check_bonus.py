@@ -53,9 +53,9 @@ def agent_step_milliseconds() -> float:
     from collections.abc import Callable
 
     import numpy as np
-    import torch
 
     from offpiste.batch import Batch
+    from offpiste.bonuses.check import as_in_a_run
     from offpiste.config import RunConfig
     from offpiste.run.loop import new_agent
     from offpiste.seeding import stream
@@ -81,11 +81,7 @@ def agent_step_milliseconds() -> float:
             taken.append(time.process_time() - start)
         return 1e3 * float(np.median(taken))
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with as_in_a_run():
         update = median_milliseconds(lambda: agent.learn(batch), 7)
         act = median_milliseconds(lambda: agent.greedy_action(batch.frames[0, :stack]), 30)
-    finally:
-        torch.set_num_threads(threads)
     return act + update / config.agent.update_period_steps

@@ -62,7 +62,7 @@ class Arm:
             self.visits[row, column] += 1
             if step.episode is not None:
                 self.visits[0, 0] += 1  # where the next one starts
-                self.cells.append(int((self.visits > 0).sum()))
+                self.cells.append(self.loop.coverage.cells_found)
                 if step.episode.game_return > TREASURE / 2 and self.found_after is None:
                     self.found_after = len(self.cells)
                 return

@@ -58,7 +58,7 @@ def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *,
     if differing := differences(from_dict(RunConfig, there["config"]), config):
         raise RunMismatch(
             f"{folder.location} holds another run: {'; '.join(differing)}. Ask for the same settings to continue it, "
-            f"or give this one a place of its own: --variant NAME while you tune, --method NAME, or another --out"
+            "or give this one a place of its own: --variant NAME while you tune, --method NAME, or another --out"
         )
     if there["results_version"] != RESULTS_VERSION and not accept_version:
         raise RunMismatch(
