@@ -21,10 +21,16 @@ def config_of(game: str = "freeway", method_name: str = "epsilon_greedy", seed: 
     )
 
 
-def write_run(store: Folder, config: RunConfig, returns: Sequence[float | None], state: str | None = "finished") -> str:
+def write_run(
+    store: Folder,
+    config: RunConfig,
+    returns: Sequence[float | None],
+    state: str | None = "finished",
+    bonus_source: str | None = None,
+) -> str:
     """Write the folder of a run with one episode per iteration and return its name; state None writes no status."""
     folder = store.below(config.run_id)
-    write_about(folder, config)
+    write_about(folder, config, bonus_source)
     folder.put("iterations.parquet", to_parquet("iterations", map(dataclasses.asdict, iteration_rows(returns))))
     folder.put("episodes.parquet", to_parquet("episodes", map(dataclasses.asdict, episode_rows(returns))))
     folder.put("attempts.parquet", to_parquet("attempts", [dataclasses.asdict(attempt_row())]))
@@ -33,9 +39,9 @@ def write_run(store: Folder, config: RunConfig, returns: Sequence[float | None],
     return config.run_id
 
 
-def write_about(folder: Folder, config: RunConfig) -> None:
+def write_about(folder: Folder, config: RunConfig, bonus_source: str | None = None) -> None:
     """Write run.json."""
-    folder.put("run.json", json.dumps(run_folder.about(config)).encode())
+    folder.put("run.json", json.dumps(run_folder.about(config, bonus_source)).encode())
 
 
 def iteration_rows(returns: Sequence[float | None], *, complete: bool = True) -> list[IterationRow]:

@@ -336,6 +336,18 @@ def test_one_method_with_two_settings_is_not_one_method_unless_a_variant_says_so
     assert "bonus.scale is 0.1 in 1 and 0.2 in 1" in differences(load(store).runs)
 
 
+def test_one_method_whose_bonus_was_edited_between_two_runs_is_not_one_method(store: Folder) -> None:
+    mine = BonusConfig(name="mine:Mine", scale=0.1)
+    for seed in (0, 1):
+        write_run(store, config_of(method_name="mine", seed=seed, bonus=mine), THREE, bonus_source="a" * 64)
+    assert differences(load(store).runs) == ""
+    edited = store.below("edited")  # the same run but for the file: not a copy that could be left out
+    write_run(edited, config_of(method_name="mine", seed=1, bonus=mine), THREE, bonus_source="b" * 64)
+    assert differences(load(store).runs) == (
+        "these runs were not made alike: the file of the bonus of mine is 'aaaaaaaaaaaa' in 2 and 'bbbbbbbbbbbb' in 1"
+    )
+
+
 def test_variants_are_arms_of_their_own(store: Folder) -> None:
     cts = BonusConfig(name="cts", scale=0.1)
     write_run(store, config_of(method_name="cts", bonus=cts), THREE)

@@ -412,8 +412,8 @@ def test_a_folder_with_another_run_is_refused_and_every_difference_named(tmp_pat
         train(other, Folder(tmp_path))
     assert str(caught.value) == (
         f"{tmp_path} holds another run: agent.learning_rate is 6.25e-05 there and 0.5 here; "
-        "seed is 0 there and 3 here. Ask for the same settings to continue it, or give this one a place of its own: "
-        "--variant NAME while you tune, --method NAME, or another --out"
+        "seed is 0 there and 3 here. Ask for what it was begun with to continue it, or give this one a place of its "
+        "own: --variant NAME while you tune, --method NAME, or another --out"
     )
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -447,7 +447,9 @@ def test_a_run_whose_bonus_was_edited_is_continued_only_if_asked(
     train(tiny_run(frames=8, bonus=bonus), folder)
     assert train(tiny_run(frames=12, bonus=bonus), folder).state == "finished"
     file.write_text(file.read_text() + "# now it is another\n")
-    with pytest.raises(RunMismatch, match=r"file of the bonus edited_bonus:Mine has changed .*--accept-version"):
+    with pytest.raises(
+        RunMismatch, match=r"the bonus edited_bonus:Mine from before its file was changed.*--accept-version"
+    ):
         train(tiny_run(frames=16, bonus=bonus), folder)
     assert train(tiny_run(frames=16, bonus=bonus), folder, accept_version=True).state == "finished"
 

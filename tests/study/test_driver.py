@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offpiste.config import RunConfig
+from offpiste.config import RESULTS_VERSION, RunConfig
 from offpiste.errors import StoreError
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
@@ -17,7 +17,7 @@ from tests.study.small import leave_status, tiny_study
 
 DONE, PAUSED, LOST = Outcome("finished"), Outcome("paused"), Outcome("lost", "its machine is gone")
 FAILED = Outcome("failed", "ValueError: no", "Traceback\nValueError: no")
-HOPELESS = Outcome("hopeless", "NonFiniteLoss: nan", "Traceback\nNonFiniteLoss: nan")
+HOPELESS = Outcome("hopeless", "NotFinite: nan", "Traceback\nNotFinite: nan")
 
 
 class Played:
@@ -73,7 +73,7 @@ def store(tmp_path: Path) -> Folder:
 
 
 def driven(
-    study: Study, store: Folder, workers: Played, stopping: Callable[[], bool] = lambda: False, **options: bool
+    study: Study, store: Folder, workers: Played, stopping: Callable[[], bool] = lambda: False, **options: Any
 ) -> tuple[Summary, list[str]]:
     said: list[str] = []
     return drive(study, store, workers, said.append, stopping, **options), said
@@ -217,6 +217,19 @@ def test_a_folder_with_another_run_in_it_is_left_out_and_untouched(store: Folder
     assert store.below(other.run_id).list() == ["run.json", "status.json"]
 
 
+def test_a_finished_run_of_a_bonus_that_was_edited_since_is_not_done(store: Folder) -> None:
+    study = tiny_study(seeds=[0, 1])
+    first, second = study.runs
+    leave_status(store.below(first.run_id), first, "finished", 400)  # whose run.json names no file
+    workers = Played(store)
+    summary, said = driven(study, store, workers, bonus_sources={"none": "another"})
+    assert (summary, workers.started) == (Summary(1, 1, 0), [second.run_id])
+    assert any("the folder holds a run of the bonus none from before its file was changed" in line for line in said)
+    assert driven(study, store, Played(store), bonus_sources={"none": None})[0] == Summary(2, 0, 0)
+    accepted = driven(study, store, Played(store), bonus_sources={"none": "another"}, accept_version=True)
+    assert accepted[0] == Summary(2, 0, 0)
+
+
 def test_when_the_store_is_away_nothing_is_set_aside(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     study = tiny_study(seeds=[0])
     name = study.runs[0].run_id
@@ -251,7 +264,7 @@ def test_a_run_in_other_hands_is_not_fought_over_where_its_version_was_accepted(
     study = tiny_study(seeds=[0, 1], keep="all")
     taken = study.runs[0]
     leave_status(store.below(taken.run_id), taken, "running", 100)
-    monkeypatch.setattr("offpiste.study.status.RESULTS_VERSION", 2)
+    monkeypatch.setattr("offpiste.store.run_folder.RESULTS_VERSION", RESULTS_VERSION + 1)
 
     def finish_elsewhere() -> Outcome:
         leave_status(store.below(taken.run_id), taken, "finished", 400)

@@ -1,6 +1,7 @@
 """A study's file says which runs there are; what makes no sense is refused with a hint."""
 
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from offpiste.config import RunConfig, fingerprint, method_settings, to_toml
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
-from offpiste.study.plan import Arm, Study, check_options, make_study, points_of, read_study, shown
+from offpiste.study.plan import Arm, Study, load_bonuses, make_study, points_of, read_study, shown
 from offpiste.worlds.games import GAMES
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -82,7 +83,13 @@ def test_the_value_that_the_paper_prints_twice_is_taken_as_a_tenth_of_it(tuning:
 
 @pytest.mark.parametrize("name", ["paper", "tuning", "first_million", "smoke"])
 def test_the_options_of_every_study_are_those_of_its_bonuses(name: str) -> None:
-    check_options(read_study(STUDIES / f"{name}.toml"))
+    load_bonuses(read_study(STUDIES / f"{name}.toml"))
+
+
+def test_a_study_knows_the_files_of_bonuses_that_are_not_ours() -> None:
+    study = make_study("small", SMALL | {"methods": ["cts", {"bonus": "tests.bonuses.broken:Good"}]})
+    digest = hashlib.sha256((STUDIES.parent / "tests/bonuses/broken.py").read_bytes()).hexdigest()
+    assert load_bonuses(study) == {"cts": None, "tests.bonuses.broken:Good": digest}
 
 
 def test_the_smoke_study_has_every_method_and_little_to_do() -> None:
@@ -248,7 +255,7 @@ def test_an_option_that_the_bonus_does_not_have_is_refused() -> None:
     grid = {"lr": {"setting": "bonus.options.learnin_rate", "values": [1.0]}}
     study = make_study("small", SMALL | {"methods": [{"name": "rnd", "grid": grid}]})
     with pytest.raises(ConfigError, match=r"did you mean 'bonus\.options\.learning_rate'\?"):
-        check_options(study)
+        load_bonuses(study)
 
 
 @pytest.mark.parametrize("variant", ["a b", "../x", "a/b", ".hidden", "seed-1"])
@@ -301,4 +308,4 @@ def test_a_bonus_is_named_with_its_method_and_nowhere_else(content: dict[str, An
 def test_a_bonus_without_options_is_refused_in_words() -> None:
     study = make_study("small", SMALL | {"methods": [{"bonus": "fractions:Fraction"}]})
     with pytest.raises(ConfigError, match="has no `Options`"):
-        check_options(study)
+        load_bonuses(study)

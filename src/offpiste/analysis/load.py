@@ -69,6 +69,8 @@ class Run:
     """Done and recorded."""
     state: str = "unknown"
     """As its status says: running, paused, finished or failed."""
+    bonus_source: str | None = None
+    """Hash of the file of a bonus that is not one of ours."""
 
     @property
     def complete(self) -> bool:
@@ -280,8 +282,10 @@ def differences(runs: Sequence[Run]) -> str:
     for run in runs:
         arms[run.arm].append(run)
     differing = _differing(runs, "protocol", PROTOCOL_KEYS)
-    for arm in arms.values():
+    for name, arm in arms.items():
         differing |= _differing(arm, "method_fingerprint", ("exploration.", "bonus."))
+        if len({run.bonus_source for run in arm}) > 1:
+            differing[f"the file of the bonus of {name}"] = [(run.bonus_source or "one of ours")[:12] for run in arm]
     told = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
     return f"these runs were not made alike: {told}" if told else ""
 
@@ -327,6 +331,7 @@ def _open_run(root: Folder, name: str) -> "tuple[Run, _Source] | LoadWarning":
             method_fingerprint=about["method_fingerprint"],
             settings=settings | {"results_version": about["results_version"]},
             target_frames=int(config["frames"]),
+            bonus_source=about.get("bonus_source"),
         )
         if run.iteration_frames <= 0:
             raise ValueError("an iteration has no frames")
@@ -373,7 +378,7 @@ def _without_duplicates(runs: Sequence[Run], warnings: list[LoadWarning]) -> lis
     """Return the runs without copies of one another, which would count one seed twice; the longest is kept."""
     kept: dict[tuple[Any, ...], Run] = {}
     for run in sorted(runs, key=lambda run: (-run.frames, run.name)):
-        key = (run.game, run.method_fingerprint, run.protocol, run.seed, run.arm)
+        key = (run.game, run.method_fingerprint, run.bonus_source, run.protocol, run.seed, run.arm)
         if key in kept:
             what = f"the same run as {kept[key].name}; left out, or its seed would count twice"
             warnings.append(LoadWarning("duplicate run", run.name, what))

@@ -17,7 +17,7 @@ from offpiste.config import MachineConfig, RunConfig, identity
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
-from offpiste.study.plan import Study, check_options, read_study
+from offpiste.study.plan import Study, load_bonuses, read_study
 
 File = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
 Store = Annotated[str, tyro.conf.arg(metavar="URL")]
@@ -43,7 +43,7 @@ class Plan:
     def main(self) -> int:
         """Print the plan."""
         study = read_study(self.file)
-        check_options(study)
+        load_bonuses(study)
         if self.list:
             print("\n".join(command_line(run) for run in study.runs))
             return 0
@@ -75,10 +75,14 @@ class Run:
     def main(self) -> int:
         """Run it."""
         study = read_study(self.file)
-        check_options(study)
+        sources = load_bonuses(study)
         from offpiste.study.engine import run_study
 
-        summary = run_study(study, self.file, self.store, tell, self.address, accept_version=self.accept_version)
+        summary = run_study(
+            *(study, self.file, self.store, tell, self.address),
+            bonus_sources=sources,
+            accept_version=self.accept_version,
+        )
         if summary.failed:
             tell(f"{summary.failed} runs failed; `offpiste study status` tells why, `offpiste study retry` tries again")
             return 1

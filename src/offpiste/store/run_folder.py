@@ -23,7 +23,7 @@ from offpiste.config import (
     protocol_settings,
     to_dict,
 )
-from offpiste.errors import CheckpointError, RunMismatch, StoreError
+from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
 from offpiste.store import arrays
 from offpiste.store.checkpoints import read_manifest
 from offpiste.store.records import RecordLog
@@ -54,25 +54,45 @@ def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *,
     if data is None:
         folder.put("run.json", json.dumps(about(config, bonus_source), indent=1).encode())
         return
-    there = json.loads(data)
-    if differing := differences(from_dict(RunConfig, there["config"]), config):
+    sources = {config.bonus.name: bonus_source}
+    if why := mismatch(json.loads(data), config, sources, accept_version=accept_version):
         raise RunMismatch(
-            f"{folder.location} holds another run: {'; '.join(differing)}. Ask for the same settings to continue it, "
-            "or give this one a place of its own: --variant NAME while you tune, --method NAME, or another --out"
+            f"{folder.location} holds {why}. Ask for what it was begun with to continue it, or give this one a place "
+            "of its own: --variant NAME while you tune, --method NAME, or another --out"
         )
-    if there["results_version"] != RESULTS_VERSION and not accept_version:
-        raise RunMismatch(
-            f"{folder.location} was begun by offpiste {there['offpiste']} (results version "
-            f"{there['results_version']}); this is {version('offpiste')} (results version {RESULTS_VERSION}), "
-            "whose numbers differ. "
-            "Continue with the older version, or mix the two knowingly with --accept-version"
+
+
+def mismatch(
+    there: Mapping[str, Any],
+    asked: RunConfig,
+    bonus_sources: Mapping[str, str | None] | None = None,
+    *,
+    accept_version: bool = False,
+) -> str:
+    """Return what a run.json tells of instead of the run asked for, or nothing where it tells of that one.
+
+    `bonus_sources` has the hash of each bonus's file by the name of the bonus; without it, files are not compared.
+    """
+    try:
+        differing = differences(from_dict(RunConfig, there.get("config", {})), asked)
+    except ConfigError as error:
+        return f"a run with settings that this version does not know: {error}"
+    if differing:
+        return f"another run: {'; '.join(differing)}"
+    if accept_version:
+        return ""
+    if there.get("results_version") != RESULTS_VERSION:
+        return (
+            f"a run that was begun by offpiste {there.get('offpiste')} (results version "
+            f"{there.get('results_version')}); this is {version('offpiste')} (results version {RESULTS_VERSION}), "
+            "whose numbers differ; --accept-version mixes the two knowingly"
         )
-    if there.get("bonus_source") != bonus_source and not accept_version:
-        raise RunMismatch(
-            f"the file of the bonus {config.bonus.name} has changed since the run in {folder.location} was begun, and "
-            "its numbers with it, perhaps. Begin anew with --variant NAME or another --out, or go on knowingly with "
-            "--accept-version"
+    if bonus_sources is not None and there.get("bonus_source") != bonus_sources[asked.bonus.name]:
+        return (
+            f"a run of the bonus {asked.bonus.name} from before its file was changed, and perhaps its numbers with it; "
+            "--accept-version mixes the two knowingly"
         )
+    return ""
 
 
 def differences(there: RunConfig, asked: RunConfig) -> list[str]:

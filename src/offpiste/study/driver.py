@@ -7,9 +7,8 @@ but what the run folders say, so another driver can take over at any time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from offpiste.config import RunConfig
@@ -69,10 +68,11 @@ def drive(
     tell: Callable[[str], None],
     stopping: Callable[[], bool],
     *,
+    bonus_sources: Mapping[str, str | None] | None = None,
     accept_version: bool = False,
 ) -> Summary:
     """Run all that is left of a study; return when nothing more can be done, or when it was told to stop."""
-    driver = _Driver(study, store, workers, tell, accept_version)
+    driver = _Driver(study, store, workers, tell, bonus_sources, accept_version)
     driver.take_stock()
     next_look, next_summary = 0.0, time.monotonic() + SUMMARY_SECONDS
     stop = False
@@ -102,6 +102,7 @@ class _Driver:
     store: Folder
     workers: Workers
     tell: Callable[[str], None]
+    bonus_sources: Mapping[str, str | None] | None
     accept_version: bool
     ready_at: dict[str, float] = field(default_factory=dict)
     """Runs to be handed in, in this order, and the earliest time for each."""
@@ -124,7 +125,8 @@ class _Driver:
         """Learn from the run folders what is left to do."""
         begun: list[str] = []
         new: list[str] = []
-        for seen in status.read_all(self.store, self.runs.values(), accept_version=self.accept_version):
+        runs = self.runs.values()
+        for seen in status.read_all(self.store, runs, self.bonus_sources, accept_version=self.accept_version):
             if seen.state == "failed":
                 (self.aside if seen.quarantined else self.foreign).add(seen.run_id)
                 self.tell(f"{seen.run_id} is left out: {seen.note}")
@@ -216,9 +218,8 @@ class _Driver:
         """Tell whether another driver still works on a run, or has finished it."""
         later = now + status.STALE_SECONDS / 10
         try:
-            seen = status.read_one(
-                self.store.below(run_id), self.runs[run_id], datetime.now(UTC), accept_version=self.accept_version
-            )
+            run = self.runs[run_id]
+            seen = status.read_one(self.store, run, self.bonus_sources, accept_version=self.accept_version)
         except StoreError:  # the store is away for a while
             self.ready_at[run_id] = later
             return True

@@ -118,15 +118,16 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
     return Study(name, runs, arms, file.resources, file.keep)
 
 
-def check_options(study: Study) -> None:
-    """Refuse options that a bonus does not have; this loads the bonuses, and torch with them."""
-    from offpiste.bonuses.registry import options_of
+def load_bonuses(study: Study) -> dict[str, str | None]:
+    """Refuse options that a bonus does not have; return the hashes of the bonuses' files. This loads torch too."""
+    from offpiste.bonuses.registry import options_of, source_digest
 
     seen: set[str] = set()
     for run in study.runs:
         if run.bonus.name != "none" and repr(run.bonus) not in seen:
             seen.add(repr(run.bonus))
             options_of(run.bonus)
+    return {name: source_digest(name) for name in {run.bonus.name for run in study.runs}}
 
 
 def axes_of(arm: Arm) -> dict[str, Axis]:

@@ -7,16 +7,16 @@ studies/NAME/stop.json     in the store: whoever works on this study saves and s
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from offpiste.config import RESULTS_VERSION, RunConfig, from_dict
-from offpiste.errors import ConfigError, StoreError
+from offpiste.config import RunConfig
+from offpiste.errors import StoreError
 from offpiste.store.records import utc_now
-from offpiste.store.run_folder import differences
+from offpiste.store.run_folder import mismatch
 from offpiste.store.storage import Folder
 
 STALE_SECONDS = 300.0
@@ -48,15 +48,27 @@ class RunStatus:
     """Whether the replay was dropped, so that the run cannot go on."""
 
 
-def read_all(store: Folder, runs: Iterable[RunConfig], *, accept_version: bool = False) -> list[RunStatus]:
+def read_all(
+    store: Folder,
+    runs: Iterable[RunConfig],
+    bonus_sources: Mapping[str, str | None] | None = None,
+    *,
+    accept_version: bool = False,
+) -> list[RunStatus]:
     """Return the status of every run, read side by side."""
-    now = datetime.now(UTC)
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(lambda run: read_one(store.below(run.run_id), run, now, accept_version), runs))
+        return list(pool.map(lambda run: read_one(store, run, bonus_sources, accept_version=accept_version), runs))
 
 
-def read_one(folder: Folder, run: RunConfig, now: datetime, accept_version: bool = False) -> RunStatus:
-    """Return the status of one run."""
+def read_one(
+    store: Folder,
+    run: RunConfig,
+    bonus_sources: Mapping[str, str | None] | None = None,
+    *,
+    accept_version: bool = False,
+) -> RunStatus:
+    """Return the status of one run; `bonus_sources` as for `run_folder.mismatch`."""
+    folder, now = store.below(run.run_id), datetime.now(UTC)
     there = folder.list()
     status = _read(folder, "status.json") if "status.json" in there else {}
     state, note = _state(status, run), str(status.get("note", ""))
@@ -66,8 +78,10 @@ def read_one(folder: Folder, run: RunConfig, now: datetime, accept_version: bool
     if RESULTS in there and state != "done":
         done = int(status.get("frames", 0))
         state, note = "failed", f"only the results at {done:,} frames were kept, so it cannot go on; use another store"
-    if "run.json" in there and (other := _other_run(_read(folder, "run.json"), run, accept_version)):
-        state, note = "failed", other
+    if "run.json" in there:
+        about = _read(folder, "run.json")
+        if other := mismatch(about, run, bonus_sources, accept_version=accept_version):
+            state, note = "failed", f"the folder holds {other}"
     if QUARANTINE in there:
         state, note = "failed", str(_read(folder, QUARANTINE).get("error", ""))
     return RunStatus(
@@ -125,19 +139,6 @@ def _state(status: dict[str, Any], run: RunConfig) -> str:
     if status.get("state") == "finished":
         return "done" if int(status["frames"]) // skip >= run.frames // skip else "waiting"
     return "running" if status.get("state") == "running" else "waiting"
-
-
-def _other_run(about: dict[str, Any], run: RunConfig, accept_version: bool) -> str:
-    """Return why a folder's run is not the one asked for, or nothing."""
-    try:
-        differing = differences(from_dict(RunConfig, about.get("config", {})), run)
-    except ConfigError as error:
-        return f"the folder holds a run with settings that this version does not know: {error}"
-    if differing:
-        return f"the folder holds another run: {differing[0]}"
-    if about.get("results_version") != RESULTS_VERSION and not accept_version:
-        return f"the folder holds a run of results version {about.get('results_version')}; this is {RESULTS_VERSION}"
-    return ""
 
 
 def _read(folder: Folder, name: str) -> dict[str, Any]:
