@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from offpiste.cli.train import set_options, take
+from offpiste.cli.bonus_options import set_options, take
 from offpiste.config import read_settings
 
 

@@ -1,19 +1,16 @@
 """`offpiste train`: train one agent on one game, or go on where it stopped."""
 
 import copy
-import dataclasses
 import sys
-import typing
-from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import tyro
 
+from offpiste.cli.bonus_options import set_options, take
 from offpiste.cli.progress_view import show_progress
-from offpiste.config import RunConfig, from_dict, parse_value, read_settings, to_toml
+from offpiste.config import RunConfig, from_dict, read_settings, to_toml
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
 from offpiste.store.storage import Folder
@@ -21,7 +18,6 @@ from offpiste.worlds import registry
 
 STOPPED_EARLY = 75
 """Exit code of a run that was told to stop before its end: the same command continues it."""
-_OPTIONS = "--bonus.options."
 
 
 @dataclass(frozen=True)
@@ -93,41 +89,6 @@ def main(arguments: Arguments) -> int:
     return 0 if finished else STOPPED_EARLY
 
 
-def take(words: Sequence[str], *names: str) -> tuple[list[str], dict[str, str]]:
-    """Return the command line without the options of the bonus and those of these names, and both by name."""
-    queue = deque(words)
-    rest: list[str] = []
-    taken: dict[str, str] = {}
-    while queue:
-        word = queue.popleft()
-        name, has_value, value = word.partition("=")
-        name = "--bonus.name" if name == "--bonus" else name
-        if name not in names and not name.startswith(_OPTIONS):
-            rest.append(word)
-        elif has_value:
-            taken[name] = value
-        elif queue and not queue[0].startswith("--"):
-            taken[name] = queue.popleft()
-        elif name.startswith(_OPTIONS):
-            raise ConfigError(f"{word} needs a value, as in {word} VALUE")
-        else:
-            rest.append(word)  # and be refused there, for it has no value
-    return rest, taken
-
-
-def set_options(options: dict[str, Any], taken: dict[str, str], bonus: str) -> None:
-    """Set the options of a bonus that were taken from the command line, each read by its kind in `Options`."""
-    kind = None
-    if taken:
-        from offpiste.bonuses.registry import find  # imports torch
-
-        with suppress(ConfigError):  # which is told once the bonus is made
-            kind = getattr(find(bonus), "Options", None)
-    for name, text in taken.items():
-        place = name.removeprefix(_OPTIONS).replace("-", "_")
-        _set(options, place, parse_value(text, _kind(kind, place)))
-
-
 def _last(words: Sequence[str], name: str) -> str | None:
     """Return the value of an option, or None; the last one counts."""
     found = None
@@ -151,21 +112,3 @@ def _agree(file: str | None, kind: str, said: str | None, asked: str | None) -> 
             f"{file} is for the {kind} {said!r}, and --{kind} says {asked!r}; take `method`, [exploration] and [bonus] "
             f"out of the file to use it with any {kind}"
         )
-
-
-def _kind(options: Any, place: str) -> Any:
-    """Return the kind of an option, or Any where it is not known."""
-    for key in place.split("."):
-        options = typing.get_type_hints(options).get(key, Any) if dataclasses.is_dataclass(options) else Any
-    return options
-
-
-def _set(options: dict[str, Any], place: str, value: Any) -> None:
-    """Set an option; the options of `a.b` are those in the table `a`."""
-    *tables, key = place.split(".")
-    for table in tables:
-        inner = options.setdefault(table, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(f"bonus.options.{place}: {table} is no table of options but {inner!r}")
-        options = inner
-    options[key] = value
