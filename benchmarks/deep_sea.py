@@ -14,7 +14,7 @@ the rank correlation, over all steps and as a mean over blocks of 500: a bonus t
 former and not the latter, and gives an agent no reason to go one way rather than another. For PixelCNN also -log ρ,
 from whose fall under a learning step its bonus is made: whether the density knows what the bonus does not tell. Two
 arms are not methods but means to find a cause: PixelCNN with a hundred times the step size, and RND that pays the norm
-of its error instead of the square, which orders steps alike but falls as slowly as 1/√(visits).
+of its error instead of the square, which orders steps alike but falls more slowly, closer to 1/√(visits).
 
 Bars: ε-greedy finds it in at most 1 of 5 seeds, the oracle, which counts true cells, in 5 of 5; CTS, PixelCNN and RND
 in at least 4 of 5. `--quick` asks ε-greedy and the oracle alone, on a smaller grid.

@@ -79,9 +79,7 @@ class Run:
         from offpiste.study.engine import run_study
 
         summary = run_study(
-            *(study, self.file, self.store, tell, self.address),
-            bonus_sources=sources,
-            accept_version=self.accept_version,
+            study, self.file, self.store, tell, self.address, bonus_sources=sources, accept_version=self.accept_version
         )
         if summary.failed:
             tell(f"{summary.failed} runs failed; `offpiste study status` tells why, `offpiste study retry` tries again")
