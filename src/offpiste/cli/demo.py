@@ -19,7 +19,7 @@ from offpiste.methods import base_run
 if TYPE_CHECKING:
     from offpiste.run.loop import Loop
 
-SIZE = 8
+SIZE = 10
 CELLS = (SIZE + 1) * (SIZE + 2) // 2
 """That can be reached, those on the floor included."""
 ARMS = {"epsilon_greedy": None, "cts": 1.0}
