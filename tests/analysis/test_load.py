@@ -1,4 +1,4 @@
-"""Runs are found wherever they lie, finished or not; what cannot be read is named; unlike runs are not mixed."""
+"""Runs are found wherever they lie, finished or not; what cannot be read is named."""
 
 import json
 import shutil
@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from offpiste.analysis.load import LoadWarning, differences, load
+from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
+from offpiste.analysis.runs import LoadWarning
 from offpiste.analysis.summary import curves, score_table, summarise
-from offpiste.config import AgentConfig, BonusConfig, RunConfig
+from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.run.train import train
 from offpiste.store import arrays
@@ -292,69 +293,6 @@ def test_an_import_is_found_and_a_damaged_one_is_named(store: Folder, tmp_path: 
     assert results.runs == ()
     assert kinds(results.warnings) == ["damaged import"]
     assert summarise(results) == []
-
-
-def test_a_run_whose_frames_are_no_whole_steps_is_complete_at_the_last_whole_one(store: Folder) -> None:
-    write_run(store, config_of(seed=0, frames=1_203), THREE)  # 300 steps of 4 frames, as far as training goes
-    write_run(store, config_of(seed=1, frames=1_204), THREE, state="paused")
-    results = load(store)
-    assert [(run.frames, run.complete) for run in results.runs] == [(1_200, True), (1_200, False)]
-    assert results.columns("SELECT complete FROM runs ORDER BY seed") == [[True, False]]
-
-
-def test_runs_of_one_protocol_are_comparable_whatever_their_game_method_and_seed(store: Folder) -> None:
-    write_run(store, config_of("freeway", "epsilon_greedy", 0), THREE)
-    write_run(store, config_of("hero", "cts", 1, bonus=BonusConfig(name="cts", scale=0.1)), THREE)
-    assert differences(load(store).runs) == ""
-
-
-def test_the_settings_in_which_protocols_differ_are_named(store: Folder) -> None:
-    write_run(store, config_of(seed=0), THREE)
-    write_run(store, config_of(seed=1), THREE)
-    write_run(store, config_of(seed=2, agent=AgentConfig(precision="bf16", hidden_units=64)), THREE)
-    runs = load(store).runs
-    assert differences(runs) == (
-        "these runs were not made alike: agent.hidden_units is 512 in 2 and 64 in 1; "
-        "agent.precision is 'fp32' in 2 and 'bf16' in 1"
-    )
-    assert differences(runs[:2]) == ""
-
-
-def test_another_version_of_results_is_another_protocol(store: Folder) -> None:
-    name = write_run(store, config_of(seed=0), THREE)
-    write_run(store, config_of(seed=1), THREE)
-    about = json.loads(path_of(store, f"{name}/run.json").read_text())
-    about |= {"results_version": 99, "protocol_fingerprint": "other"}
-    path_of(store, f"{name}/run.json").write_text(json.dumps(about))
-    assert "results_version is 99 in 1" in differences(load(store).runs)
-
-
-def test_one_method_with_two_settings_is_not_one_method_unless_a_variant_says_so(store: Folder) -> None:
-    cts = BonusConfig(name="cts", scale=0.1)
-    write_run(store, config_of(method_name="cts", seed=0, bonus=cts), THREE)
-    write_run(store, config_of(method_name="cts", seed=1, bonus=replace(cts, scale=0.2)), THREE)
-    assert "bonus.scale is 0.1 in 1 and 0.2 in 1" in differences(load(store).runs)
-
-
-def test_one_method_whose_bonus_was_edited_between_two_runs_is_not_one_method(store: Folder) -> None:
-    mine = BonusConfig(name="mine:Mine", scale=0.1)
-    for seed in (0, 1):
-        write_run(store, config_of(method_name="mine", seed=seed, bonus=mine), THREE, bonus_source="a" * 64)
-    assert differences(load(store).runs) == ""
-    edited = store.below("edited")  # the same run but for the file: not a copy that could be left out
-    write_run(edited, config_of(method_name="mine", seed=1, bonus=mine), THREE, bonus_source="b" * 64)
-    assert differences(load(store).runs) == (
-        "these runs were not made alike: the file of the bonus of mine is 'aaaaaaaaaaaa' in 2 and 'bbbbbbbbbbbb' in 1"
-    )
-
-
-def test_variants_are_arms_of_their_own(store: Folder) -> None:
-    cts = BonusConfig(name="cts", scale=0.1)
-    write_run(store, config_of(method_name="cts", bonus=cts), THREE)
-    write_run(store, config_of(method_name="cts", bonus=replace(cts, scale=0.2), variant="beta=0.2"), THREE)
-    results = load(store)
-    assert differences(results.runs) == ""
-    assert sorted(score_table(summarise(results))["freeway"]) == ["cts", "cts beta=0.2"]
 
 
 def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offpiste.analysis.load import Results, load
+from offpiste.analysis.load import load
+from offpiste.analysis.results import Results
 from offpiste.analysis.summary import curves, score_table, summarise
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import config_of, write_run

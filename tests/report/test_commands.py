@@ -4,7 +4,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from offpiste.analysis.load import Run, load
+from offpiste.analysis.load import load
+from offpiste.analysis.runs import Run
 from offpiste.commands import train_command
 from offpiste.config import RunConfig
 from offpiste.methods import base_run

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from offpiste.analysis import stats
-from offpiste.analysis.load import Results, Run
+from offpiste.analysis.results import Results
+from offpiste.analysis.runs import Run
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from offpiste.analysis.load import Run
 from offpiste.analysis.reference import Published
+from offpiste.analysis.runs import Run
 from offpiste.commands import train_options
 from offpiste.report.look import ordered_games
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from offpiste.analysis import claims, stats
-from offpiste.analysis.load import Results, Run, differences
 from offpiste.analysis.reference import Published
+from offpiste.analysis.results import Results
+from offpiste.analysis.runs import Run, differences
 from offpiste.analysis.summary import Curves, Summary, common_end, curves, score_table, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, to_dict
 from offpiste.errors import RunMismatch

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.analysis.load import Run
+from offpiste.analysis.runs import Run
 from offpiste.config import identity
 from offpiste.errors import OffpisteError
 from offpiste.methods import base_run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from offpiste.analysis.load import Run
+from offpiste.analysis.runs import Run
 from offpiste.analysis.stats import fewest_seeds
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import frames_text, label, title

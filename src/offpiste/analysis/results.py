@@ -1,0 +1,187 @@
+"""The records of many runs as tables that DuckDB answers questions about."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from offpiste.analysis.reference import Published
+from offpiste.analysis.runs import LoadWarning, Run
+from offpiste.analysis.sources import Source
+from offpiste.errors import StoreError
+from offpiste.store.records import TABLES, schema
+
+THREADS = 16
+"""That read files at a time: in an object store, each waits most of its time."""
+_SQL_TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.bool_(): "BOOLEAN"}
+
+
+class Results:
+    """What a store holds; `query` answers SQL over its tables runs, iterations, episodes, timing and attempts."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        sources: Mapping[str, Source],
+        published: Sequence[Published],
+        warnings: Sequence[LoadWarning],
+    ) -> None:
+        self.runs = tuple(runs)
+        self.published = tuple(published)
+        self.warnings = list(warnings)
+        self._sources = sources
+        self._scratch = Path(tempfile.mkdtemp(prefix="offpiste-"))
+        weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        self._database = duckdb.connect()
+        self._database.execute("SET enable_progress_bar = false")  # it would appear on standard output
+        self._files: dict[str, dict[str, str]] = {}
+        """By table and file, the name of the run."""
+        self._open("iterations")
+        self._keep(_without_duplicates(_with_progress(self), self.warnings))
+
+    def query(self, sql: str) -> pa.Table:
+        """Return the answer to a question in SQL; rows of a run carry its name in the column `run`."""
+        for table in TABLES:
+            if table in sql and table not in self._files:
+                self._open(table)
+        try:
+            return self._database.sql(sql).to_arrow_table()
+        except duckdb.Error:
+            if not self._drop_unreadable():
+                raise
+        return self._database.sql(sql).to_arrow_table()
+
+    def columns(self, sql: str) -> list[list[Any]]:
+        """Return the columns of an answer as lists."""
+        return [column.to_pylist() for column in self.query(sql).columns]
+
+    def runs_with(self, table: str) -> set[str]:
+        """Return the names of the runs that have this table."""
+        if table not in self._files:
+            self._open(table)
+        return set(self._files[table].values())
+
+    def _keep(self, runs: Sequence[Run]) -> None:
+        """Have no other runs than these, as they are given here."""
+        self.runs = tuple(runs)
+        names = (
+            "name",
+            "game",
+            "method",
+            "variant",
+            "seed",
+            "frames",
+            "target_frames",
+            "complete",
+            "state",
+            "protocol",
+        )
+        columns = {name: [getattr(run, name) for run in runs] for name in names}
+        self._database.register("runs", pa.table({"run": columns.pop("name"), **columns}))
+        kept = {run.name for run in runs}
+        for table, files in self._files.items():
+            if not kept.issuperset(files.values()):
+                self._files[table] = {file: run for file, run in files.items() if run in kept}
+                self._attach(table)
+
+    def _open(self, table: str) -> None:
+        def fetch(run: Run) -> tuple[Path | None, list[LoadWarning]]:
+            warnings: list[LoadWarning] = []
+            try:
+                return self._sources[run.name].file(table, self._scratch, warnings), warnings
+            except StoreError as error:
+                return None, [*warnings, LoadWarning("not readable", run.name, str(error))]
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = list(pool.map(fetch, self.runs))
+        self.warnings += [warning for _, warnings in found for warning in warnings]
+        self._files[table] = {str(path): run.name for run, (path, _) in zip(self.runs, found, strict=True) if path}
+        try:
+            self._attach(table)
+        except duckdb.Error:
+            if not self._drop_unreadable():
+                raise
+
+    def _attach(self, table: str) -> None:
+        """Make the files of a table answer to its name."""
+        files = self._files[table]
+        if not files:
+            self._database.register(table, schema(table).insert(0, pa.field("run", pa.string())).empty_table())
+            return
+        self._database.register(f"{table}_files", pa.table({"filename": list(files), "run": list(files.values())}))
+        rows = self._database.read_parquet([_escaped(file) for file in files], filename=True, union_by_name=True)
+        rows.create_view(f"{table}_rows", replace=True)
+        # A column that an older version did not write is empty; one of another kind fails here, and not as a string.
+        columns = (
+            f"{field.name if field.name in rows.columns else 'NULL'}::{_SQL_TYPES[field.type]} AS {field.name}"
+            for field in schema(table)
+        )
+        kind = "TABLE" if table == "iterations" else "VIEW"  # it is small, and asked for again and again
+        self._database.execute(
+            f"CREATE OR REPLACE {kind} {table} AS SELECT run, {', '.join(columns)} "  # noqa: S608 (names of ours)
+            f"FROM {table}_rows JOIN {table}_files USING (filename)"
+        )
+
+    def _drop_unreadable(self) -> bool:
+        """Leave out files whose inside is damaged, with a warning; return whether there were any."""
+        dropped = False
+        for table, files in self._files.items():
+            for file, run in list(files.items()):
+                try:
+                    rows = pq.ParquetFile(file).read(use_threads=False)
+                    known = [name for name in schema(table).names if name in rows.column_names]
+                    rows.select(known).cast(pa.schema([schema(table).field(name) for name in known]))
+                except (OSError, ValueError, pa.ArrowException) as error:
+                    del files[file]
+                    self.warnings.append(LoadWarning("damaged table", run, f"{table} cannot be read: {error}"))
+                    dropped = True
+            if dropped:
+                self._attach(table)
+        return dropped
+
+
+def _with_progress(results: Results) -> list[Run]:
+    """Return the runs with the frames that their iterations count for, and warn of what is not there or no number."""
+    columns = results.columns(
+        "SELECT run, count(*) FILTER (WHERE complete), coalesce(max(steps) FILTER (WHERE NOT complete), 0), "
+        "count(*) FILTER (WHERE isnan(return_mean) OR isinf(return_mean)) "
+        "FROM iterations WHERE phase = 'train' GROUP BY run"
+    )
+    progress = {name: rest for name, *rest in zip(*columns, strict=True)}
+    runs = []
+    for run in results.runs:
+        whole, partial_steps, wrong = progress.get(run.name, (0, 0, 0))
+        size, skip = run.settings["schedule.iteration_steps"], run.settings["world.frame_skip"]
+        runs.append(replace(run, frames=skip * (whole * size + min(partial_steps, size - 1))))
+        if not whole and not partial_steps:
+            results.warnings.append(LoadWarning("no records", run.name, "not one iteration is recorded yet"))
+        if wrong:
+            what = f"the return of {wrong} iteration{'s' * (wrong > 1)} is not a finite number"
+            results.warnings.append(LoadWarning("not a number", run.name, what))
+    return runs
+
+
+def _without_duplicates(runs: Sequence[Run], warnings: list[LoadWarning]) -> list[Run]:
+    """Return the runs without copies of one another, which would count one seed twice; the longest is kept."""
+    kept: dict[tuple[Any, ...], Run] = {}
+    for run in sorted(runs, key=lambda run: (-run.frames, run.name)):
+        key = (run.game, run.method_fingerprint, run.bonus_source, run.protocol, run.seed, run.arm)
+        if key in kept:
+            what = f"the same run as {kept[key].name}; left out, or its seed would count twice"
+            warnings.append(LoadWarning("duplicate run", run.name, what))
+        else:
+            kept[key] = run
+    return sorted(kept.values(), key=lambda run: run.name)
+
+
+def _escaped(file: str) -> str:
+    """Return a path in which no character is a wildcard to DuckDB."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in file)

@@ -1,0 +1,94 @@
+"""What a run in a store is, what may be wrong there, and which runs may be drawn or averaged together."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from offpiste.config import PROTOCOL_TABLES
+
+PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version")
+"""How the settings begin that every method shares."""
+
+
+@dataclass(frozen=True)
+class LoadWarning:
+    """Something in a store that could not be used as it is."""
+
+    kind: str
+    """missing run.json, damaged run.json, damaged table, damaged checkpoint, damaged import, not readable, no records,
+    not a number or duplicate run."""
+    where: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a store."""
+
+    name: str
+    """Its folder below the store."""
+    game: str
+    method: str
+    variant: str
+    """What sets it apart from its method's own constants; empty outside of tuning."""
+    seed: int
+    protocol: str
+    method_fingerprint: str
+    settings: dict[str, Any]
+    """All of its settings, by dotted names, and the version of results."""
+    target_frames: int
+    frames: int = 0
+    """Done and recorded."""
+    state: str = "unknown"
+    """As its status says: running, paused, finished or failed."""
+    bonus_source: str | None = None
+    """Hash of the file of a bonus that is not one of ours, where the run has recorded it."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has got to its end."""
+        return self.has_reached(self.target_frames)
+
+    @property
+    def arm(self) -> str:
+        """What its seeds are averaged over: the method, with the variant where there is one."""
+        return f"{self.method} {self.variant}" if self.variant else self.method
+
+    def has_reached(self, frames: int) -> bool:
+        """Whether it has come as far as that, in whole steps, for a run cannot end between two."""
+        skip = self.settings["world.frame_skip"]
+        return bool(self.frames // skip >= frames // skip and frames > 0)
+
+    @property
+    def iteration_frames(self) -> int:
+        """Frames that count for one iteration."""
+        return int(self.settings["schedule.iteration_steps"] * self.settings["world.frame_skip"])
+
+
+def differences(runs: Sequence[Run]) -> str:
+    """Return why runs may not be drawn or averaged together, with the settings that differ; empty if they may."""
+    arms: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        arms[run.arm].append(run)
+    differing = _differing(runs, "protocol", PROTOCOL_KEYS)
+    for name, arm in arms.items():
+        differing |= _differing(arm, "method_fingerprint", ("exploration.", "bonus."))
+        if len({run.bonus_source for run in arm}) > 1:
+            differing[f"the file of the bonus of {name}"] = [
+                run.bonus_source[:12] if run.bonus_source else "not recorded" for run in arm
+            ]
+    told = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
+    return f"these runs were not made alike: {told}" if told else ""
+
+
+def _differing(runs: Sequence[Run], mark: str, prefixes: tuple[str, ...]) -> dict[str, list[Any]]:
+    if len({getattr(run, mark) for run in runs}) < 2:
+        return {}
+    keys = sorted({key for run in runs for key in run.settings if key.startswith(prefixes)})
+    found = {key: [run.settings.get(key) for run in runs] for key in keys}
+    return {key: values for key, values in found.items() if len({repr(value) for value in values}) > 1}
+
+
+def _counted(values: Sequence[Any]) -> str:
+    return " and ".join(f"{value} in {count}" for value, count in Counter(map(repr, values)).most_common())

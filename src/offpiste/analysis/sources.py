@@ -1,0 +1,82 @@
+"""The records of one run as Parquet files on this machine, whatever state the run is in."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from offpiste.analysis.runs import LoadWarning
+from offpiste.errors import CheckpointError
+from offpiste.store import arrays
+from offpiste.store.checkpoints import read_attempts, read_manifest, read_object
+from offpiste.store.records import LOGGED, schema
+from offpiste.store.storage import Folder
+
+_CURRENT = ("finished", "paused")
+"""States in which the tables in a run's folder are as new as its checkpoints."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the records of one run lie."""
+
+    name: str
+    folder: Folder
+    tables: frozenset[str]
+    state: str
+
+    def file(self, table: str, scratch: Path, warnings: list[LoadWarning]) -> Path | None:
+        """Return a local Parquet file of a table, made if need be from a copy, a checkpoint or the attempts."""
+        kept = scratch / f"{quote(self.name, safe='')}.{table}.parquet"
+        made = self._from_checkpoint(table, warnings) if self.state not in _CURRENT else None
+        if made is None and f"{table}.parquet" in self.tables:
+            file = self._own(table, kept)
+            if _is_whole(file):
+                return file
+            warnings.append(LoadWarning("damaged table", self.name, f"{table}.parquet is cut short or damaged"))
+        if made is None and self.state in _CURRENT:
+            made = self._from_checkpoint(table, warnings)
+        if made is None and table == "attempts":
+            made = pa.Table.from_pylist(read_attempts(self.folder), schema(table))
+        if made is None:
+            return None
+        pq.write_table(made, kept)
+        return kept
+
+    def _own(self, table: str, kept: Path) -> Path:
+        if self.folder.local_path is not None:
+            return self.folder.local_path / f"{table}.parquet"
+        kept.write_bytes(self.folder.get(f"{table}.parquet") or b"")
+        return kept
+
+    def _from_checkpoint(self, table: str, warnings: list[LoadWarning]) -> pa.Table | None:
+        if table not in LOGGED:
+            return None
+        for name in reversed(self.folder.list("manifests")):
+            try:
+                objects = read_manifest(self.folder, name)["objects"]
+                wanted = [key for key in sorted(objects) if key.startswith(f"part/{table}/")]
+                parts = [read_object(self.folder, objects[key]) for key in wanted]
+                open_rows = arrays.unpack(read_object(self.folder, objects["records"]))["open"][table]
+                tables = [pq.ParquetFile(io.BytesIO(part)).read(use_threads=False) for part in parts]
+                return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
+            except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:
+                warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error}"))
+        return None
+
+
+def _is_whole(file: Path) -> bool:
+    """Return whether a Parquet file has its end, which holds its table of contents."""
+    try:
+        with file.open("rb") as source:
+            size = source.seek(0, io.SEEK_END)
+            if size < 12:
+                return False
+            source.seek(-8, io.SEEK_END)
+            end = source.read(8)
+    except OSError:
+        return False
+    return end[4:] == b"PAR1" and int.from_bytes(end[:4], "little") <= size - 12
