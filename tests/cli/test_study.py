@@ -118,13 +118,13 @@ def test_the_exit_code_of_a_study_says_how_it_went(
     asked: list[Any] = []
 
     def run_study(*arguments: Any, **named: Any) -> Summary:
-        asked.append((arguments[0].name, *arguments[1:3], arguments[4], named))
+        asked.append((arguments[0].name, arguments[0].bonus_sources, *arguments[1:3], arguments[4], named))
         return summary
 
     monkeypatch.setattr(engine, "run_study", run_study)
     said = Said(["study", "run", file, "--store", "s3://b/x", "--address", "auto"], capsys)
     assert said.code == code
-    assert asked == [("tiny", file, "s3://b/x", "auto", {"bonus_sources": {"none": None}, "accept_version": False})]
+    assert asked == [("tiny", {"none": None}, file, "s3://b/x", "auto", {"accept_version": False})]
     assert ("`offpiste study retry` tries again" in said.errors) == (code == 1)
 
 

@@ -1,6 +1,7 @@
 """The driver sees every run through, whatever happens to its attempts; workers are played by the test."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -219,14 +220,15 @@ def test_a_folder_with_another_run_in_it_is_left_out_and_untouched(store: Folder
 
 def test_a_finished_run_of_a_bonus_that_was_edited_since_is_not_done(store: Folder) -> None:
     study = tiny_study(seeds=[0, 1])
+    edited = replace(study, bonus_sources={"none": "another"})
     first, second = study.runs
     leave_status(store.below(first.run_id), first, "finished", 400)  # whose run.json names no file
     workers = Played(store)
-    summary, said = driven(study, store, workers, bonus_sources={"none": "another"})
+    summary, said = driven(edited, store, workers)
     assert (summary, workers.started) == (Summary(1, 1, 0), [second.run_id])
     assert any("the folder holds a run of the bonus none from before its file was changed" in line for line in said)
-    assert driven(study, store, Played(store), bonus_sources={"none": None})[0] == Summary(2, 0, 0)
-    accepted = driven(study, store, Played(store), bonus_sources={"none": "another"}, accept_version=True)
+    assert driven(replace(study, bonus_sources={"none": None}), store, Played(store))[0] == Summary(2, 0, 0)
+    accepted = driven(edited, store, Played(store), accept_version=True)
     assert accepted[0] == Summary(2, 0, 0)
 
 

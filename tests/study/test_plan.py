@@ -89,7 +89,7 @@ def test_the_options_of_every_study_are_those_of_its_bonuses(name: str) -> None:
 def test_a_study_knows_the_files_of_bonuses_that_are_not_ours() -> None:
     study = make_study("small", SMALL | {"methods": ["cts", {"bonus": "tests.bonuses.broken:Good"}]})
     digest = hashlib.sha256((STUDIES.parent / "tests/bonuses/broken.py").read_bytes()).hexdigest()
-    assert load_bonuses(study) == {"cts": None, "tests.bonuses.broken:Good": digest}
+    assert load_bonuses(study).bonus_sources == {"cts": None, "tests.bonuses.broken:Good": digest}
 
 
 def test_the_smoke_study_has_every_method_and_little_to_do() -> None:

@@ -42,8 +42,7 @@ class Plan:
 
     def main(self) -> int:
         """Print the plan."""
-        study = read_study(self.file)
-        load_bonuses(study)
+        study = load_bonuses(read_study(self.file))
         if self.list:
             print("\n".join(command_line(run) for run in study.runs))
             return 0
@@ -74,13 +73,10 @@ class Run:
 
     def main(self) -> int:
         """Run it."""
-        study = read_study(self.file)
-        sources = load_bonuses(study)
+        study = load_bonuses(read_study(self.file))
         from offpiste.study.engine import run_study
 
-        summary = run_study(
-            study, self.file, self.store, tell, self.address, bonus_sources=sources, accept_version=self.accept_version
-        )
+        summary = run_study(study, self.file, self.store, tell, self.address, accept_version=self.accept_version)
         if summary.failed:
             tell(f"{summary.failed} runs failed; `offpiste study status` tells why, `offpiste study retry` tries again")
             return 1

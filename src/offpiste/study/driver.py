@@ -7,7 +7,7 @@ but what the run folders say, so another driver can take over at any time.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -68,11 +68,10 @@ def drive(
     tell: Callable[[str], None],
     stopping: Callable[[], bool],
     *,
-    bonus_sources: Mapping[str, str | None] | None = None,
     accept_version: bool = False,
 ) -> Summary:
     """Run all that is left of a study; return when nothing more can be done, or when it was told to stop."""
-    driver = _Driver(study, store, workers, tell, bonus_sources, accept_version)
+    driver = _Driver(study, store, workers, tell, accept_version)
     driver.take_stock()
     next_look, next_summary = 0.0, time.monotonic() + SUMMARY_SECONDS
     stop = False
@@ -102,7 +101,6 @@ class _Driver:
     store: Folder
     workers: Workers
     tell: Callable[[str], None]
-    bonus_sources: Mapping[str, str | None] | None
     accept_version: bool
     ready_at: dict[str, float] = field(default_factory=dict)
     """Runs to be handed in, in this order, and the earliest time for each."""
@@ -126,7 +124,7 @@ class _Driver:
         begun: list[str] = []
         new: list[str] = []
         runs = self.runs.values()
-        for seen in status.read_all(self.store, runs, self.bonus_sources, accept_version=self.accept_version):
+        for seen in status.read_all(self.store, runs, self.study.bonus_sources, accept_version=self.accept_version):
             if seen.state == "failed":
                 (self.aside if seen.quarantined else self.foreign).add(seen.run_id)
                 self.tell(f"{seen.run_id} is left out: {seen.note}")
@@ -219,7 +217,7 @@ class _Driver:
         later = now + status.STALE_SECONDS / 10
         try:
             run = self.runs[run_id]
-            seen = status.read_one(self.store, run, self.bonus_sources, accept_version=self.accept_version)
+            seen = status.read_one(self.store, run, self.study.bonus_sources, accept_version=self.accept_version)
         except StoreError:  # the store is away for a while
             self.ready_at[run_id] = later
             return True

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +55,6 @@ def run_study(
     tell: Callable[[str], None],
     address: str | None = None,
     *,
-    bonus_sources: Mapping[str, str | None] | None = None,
     accept_version: bool = False,
 ) -> Summary:
     """Run all that is left of a study, on the cluster at this address or on this machine."""
@@ -78,9 +77,7 @@ def run_study(
                     tell(f"cannot stop yet: {error}")  # nor could they save
             return status.stop_asked(store, study.name)
 
-        return driver.drive(
-            study, store, workers, tell, stopping, bonus_sources=bonus_sources, accept_version=accept_version
-        )
+        return driver.drive(study, store, workers, tell, stopping, accept_version=accept_version)
 
 
 def attempt(settings: dict[str, Any], location: str, study: str, keep: str, accept_version: bool) -> dict[str, str]:

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -73,6 +73,8 @@ class Study:
     arms: tuple[Arm, ...]
     resources: Resources
     keep: Literal["results", "all"]
+    bonus_sources: Mapping[str, str | None] | None = None
+    """The hash of each bonus's file, by the name of the bonus, once `load_bonuses` has been asked."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,8 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
     return Study(name, runs, arms, file.resources, file.keep)
 
 
-def load_bonuses(study: Study) -> dict[str, str | None]:
-    """Refuse options that a bonus does not have; return the hashes of the bonuses' files. This loads torch too."""
+def load_bonuses(study: Study) -> Study:
+    """Refuse options that a bonus does not have; return the study with the hashes of their files. Loads torch, too."""
     from offpiste.bonuses.registry import options_of, source_digest
 
     seen: set[str] = set()
@@ -127,7 +129,7 @@ def load_bonuses(study: Study) -> dict[str, str | None]:
         if run.bonus.name != "none" and repr(run.bonus) not in seen:
             seen.add(repr(run.bonus))
             options_of(run.bonus)
-    return {name: source_digest(name) for name in {run.bonus.name for run in study.runs}}
+    return replace(study, bonus_sources={name: source_digest(name) for name in {run.bonus.name for run in study.runs}})
 
 
 def axes_of(arm: Arm) -> dict[str, Axis]:
