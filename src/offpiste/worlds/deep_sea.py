@@ -38,7 +38,7 @@ SETTINGS: dict[str, Any] = {
         "min_history_steps": 200,
         "update_period_steps": 1,
         "target_update_steps": 50,
-        "learning_rate": 1e-3,
+        "learning_rate": 3e-3,
         "adam_epsilon": 1e-6,
         "convolution_channels": [8, 8, 8],
         "hidden_units": 64,
@@ -49,7 +49,8 @@ SETTINGS: dict[str, Any] = {
 """The paper's timings scaled down to a world that is over in minutes; the same for all methods. A state is one picture,
 for it tells all: with four, the agent learns paths instead of cells, and needs far more dives. An update per step, for
 dives are few: with one in four, even true counts found the treasure too late. Rainbow's ε of Adam, 1.5e-4, damps the
-gradients of so small a network."""
+gradients of so small a network. The step size is the one of 0.0003, 0.001, 0.003 and 0.01 with which true counts never
+failed: 12 of 12 seeds found the treasure of 10 rows within 161 dives."""
 
 
 def size_of(game: str) -> int | None:
