@@ -12,6 +12,8 @@ from offpiste.store.storage import Folder
 
 SCHEDULE = ScheduleConfig(iteration_steps=100)
 ITERATION_FRAMES = 400
+THREE = (1.0, 2.0, 3.0)
+"""Returns of a run of three iterations, as `config_of` makes it."""
 
 
 def config_of(game: str = "freeway", method_name: str = "epsilon_greedy", seed: int = 0, **settings: Any) -> RunConfig:

@@ -24,15 +24,16 @@ from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, begin_attempt
 from offpiste.store.records import RecordLog, to_parquet
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import attempt_row, config_of, episode_rows, iteration_rows, write_about, write_run
+from tests.analysis.small_store import (
+    THREE,
+    attempt_row,
+    config_of,
+    episode_rows,
+    iteration_rows,
+    write_about,
+    write_run,
+)
 from tests.run.test_train import tiny_run
-
-THREE = (1.0, 2.0, 3.0)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Folder:
-    return Folder(tmp_path / "store")
 
 
 def kinds(warnings: list[LoadWarning]) -> list[str]:

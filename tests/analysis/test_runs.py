@@ -2,23 +2,13 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import differences
 from offpiste.analysis.summary import score_table, summarise
 from offpiste.config import AgentConfig, BonusConfig
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import config_of, write_run
-
-THREE = (1.0, 2.0, 3.0)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Folder:
-    return Folder(tmp_path / "store")
+from tests.analysis.small_store import THREE, config_of, write_run
 
 
 def test_a_run_whose_frames_are_no_whole_steps_is_complete_at_the_last_whole_one(store: Folder) -> None:
