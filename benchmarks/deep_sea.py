@@ -1,4 +1,4 @@
-"""Whether each bonus finds what random play cannot, and whether it follows the true counts: Deep Sea in pixels.
+"""Whether each bonus finds what chance seldom does, and whether it follows the true counts: Deep Sea in pixels.
 
 Deep Sea (`offpiste.worlds.deep_sea`) at a size where diving at random finds the treasure in a quarter of the runs, so
 that four of five are hardly luck. Every method plays under the same agent and the same scaled settings
@@ -9,18 +9,9 @@ treasure within the budget, after how many episodes, the median of the cells see
 between the bonus of a step and 1/√(true visits of the cell that it pays for, this one included), over all steps of the
 run. A run ends when it has found the treasure.
 
-To tell a bonus that does not follow the counts from an agent that makes nothing of it, each bonus is also shown the
-same random dives, without an agent; printed is what it pays in the median, by how often the cell had been visited, and
-the rank correlation, over all steps and as a mean over blocks of 500: a bonus that merely falls with time has the
-former and not the latter, and gives an agent no reason to go one way rather than another.
-
 The oracle pays for the cell that an action leads to. The paper's bonuses pay for the picture in which an action is
 taken, one step later. How much that matters, whatever the bonus, `late_oracle` tells: true counts, paid as theirs are.
-
-For PixelCNN three things more, along these dives. -log ρ, from whose fall under a learning step its bonus is made: does
-the density know what the bonus does not tell? A table with one logit per cell, under the same optimiser and paid by the
-same formula: a density that cannot mistake one cell for another, and has nothing of our network in it; what it does not
-tell either is the method's doing. And both with a hundred times the step size.
+What each bonus pays where no agent follows it, `deep_sea_payments.py` tells.
 
 Bars: ε-greedy finds it in at most 1 of 5 seeds, the oracle, which counts true cells, in 5 of 5; CTS, PixelCNN and RND
 in at least 4 of 5. `--quick` asks ε-greedy and the oracle alone, on a smaller grid.
@@ -36,20 +27,17 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
 
+from deep_sea_payments import Watched, run_of
 from offpiste.config import RunConfig, fingerprint, protocol_settings
-from offpiste.methods import base_run
 from offpiste.worlds import deep_sea
 
 SIZE, EPISODES = 10, 300
 """Fewer rows and more dives tell too little: of 9 and 400, random play finds the treasure in half of the runs."""
-EXAMPLES = Path(__file__).parents[1] / "examples"
 GRIDS: dict[str, tuple[float, ...]] = {
     "epsilon_greedy": (0.0,),
     "noisy_nets": (0.0,),
@@ -64,23 +52,13 @@ GRIDS: dict[str, tuple[float, ...]] = {
 """The values of β tried for each method; a single one is not tried. Four grids were moved by a factor of ten, as their
 best value was at the edge, all before the result seeds were looked at: the oracle's began at 0.01, PixelCNN's at 0.1,
 ICM's at 0.001. RND's went from 0.001 to 0.0001 with four pictures per state, and back with one."""
-WITHOUT_BONUS = ("epsilon_greedy", "noisy_nets")
 LEAST = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
 MOST = {"epsilon_greedy": 1}
 FIRST_TUNING_SEED, TUNING_SEEDS = 100, 5
 RESULT_SEEDS: tuple[int, ...] = (600, 601, 602, 603, 604)
 """Seeds that nobody looked at while the world, its settings and the rule that chooses β were made."""
-ORACLE = "oracle:Oracle"
-ORACLES = ("oracle", "late_oracle")
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**32), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
 """For glibc: a network this small would otherwise spend a fifth of its time on getting the same memory back."""
-SURPRISE = "pixelcnn -log ρ"
-LARGE_STEPS = "pixelcnn, step 0.01"
-TABLES = {"table, step 0.0001": 1e-4, "table, step 0.01": 1e-2}
-PROBES = (SURPRISE, LARGE_STEPS, *TABLES)
-"""What else is shown the dives where PixelCNN is; its own step size is 0.0001."""
-BLOCK_STEPS = 500
-VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
 
 
 @dataclass(frozen=True)
@@ -116,7 +94,6 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sys.path.append(str(EXAMPLES))  # for the oracle
     if options.one:
         print(json.dumps(asdict(play(Task(**json.loads(options.one))))))
         return 0
@@ -136,7 +113,6 @@ def main() -> int:
     }
     tests = [Task(size, episodes, name, chosen[name], seed) for name in names for seed in seeds]
     runs.do(tests)
-    show_payments([name for name in names if name not in WITHOUT_BONUS], size, episodes)
     return judge(tests, runs, chosen, quick=options.quick)
 
 
@@ -183,7 +159,7 @@ def play(task: Task) -> Dive:
     config = settings(task)
     prepare(config.machine)
     loop = Loop(config)
-    watched = watch(loop.bonus, task.method) if loop.bonus is not None else None
+    watched = Watched(loop.bonus, task.method) if loop.bonus is not None else None
     loop.bonus = watched
     found = None
     for step in loop.steps():
@@ -199,63 +175,8 @@ def play(task: Task) -> Dive:
 
 def settings(task: Task) -> RunConfig:
     """Return the run of a task."""
-    game = deep_sea.NAME.format(task.size)
-    config = base_run(game, bonus=ORACLE) if task.method in ORACLES else base_run(game, task.method)
+    config = run_of(task.method, task.size)
     return replace(config, seed=task.seed, bonus=replace(config.bonus, scale=task.scale))
-
-
-def watch(bonus: Any, name: str) -> "Watched":
-    """Return a bonus, or what else goes by this name, so that its payments are noted down."""
-    if name == "late_oracle":
-        bonus = LateOracle()
-    elif name == SURPRISE:
-        bonus = Surprise(bonus)
-    return Watched(bonus, name)
-
-
-class Watched:
-    """A bonus, and beside each of its payments how often the cell it pays for had been visited."""
-
-    def __init__(self, bonus: Any, method: str) -> None:
-        self._bonus = bonus
-        self._pays_for_arrival = method == "oracle"
-        self._visits: Counter[bytes] = Counter()
-        self.bonuses: list[float] = []
-        self.counts: list[int] = []
-
-    def observe(self, transition: Any) -> float:
-        """Ask the bonus and note down the true count: a cell is its picture."""
-        cell = (transition.next_state[-1] if self._pays_for_arrival else transition.frame).tobytes()
-        self._visits[cell] += 1
-        bonus = float(self._bonus.observe(transition))
-        self.bonuses.append(bonus)
-        self.counts.append(self._visits[cell])
-        return bonus
-
-    def correlation(self) -> float:
-        """Return the rank correlation of bonus and 1/√count."""
-        return rank_correlation(self.bonuses, self.counts)
-
-    def correlation_at_one_time(self) -> float:
-        """Return the same among steps that are near in time: the mean over the full blocks of so many steps."""
-        starts = range(0, len(self.counts) - BLOCK_STEPS + 1, BLOCK_STEPS)
-        blocks = [slice(start, start + BLOCK_STEPS) for start in starts]
-        return mean(rank_correlation(self.bonuses[block], self.counts[block]) for block in blocks)
-
-    def state(self) -> dict[str, Any]:
-        """Never asked for: these runs are short and start anew."""
-        raise NotImplementedError
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Never asked for."""
-        raise NotImplementedError
-
-
-def rank_correlation(bonuses: list[float], counts: list[int]) -> float:
-    """Return Spearman's correlation of bonus and 1/√count."""
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(bonuses, [count**-0.5 for count in counts]).statistic)
 
 
 def unlucky_seeds(size: int, episodes: int, runs: Runs) -> list[int]:
@@ -283,106 +204,6 @@ def best_scale(name: str, grid: tuple[float, ...], tasks: list[Task], runs: Runs
         shown = ", ".join(f"{scale:g}: {quality(scale)[0]} of {TUNING_SEEDS}" for scale in grid)
         print(f"{name}: β = {best:g} (tuning seeds that found it: {shown})", flush=True)
     return best
-
-
-def show_payments(names: list[str], size: int, episodes: int) -> None:
-    """Print what each bonus pays along the same random dives, by the true visits of the cell."""
-    visits = "".join(f" {label:>10}" for label in VISITS)
-    print(f"\n{'random dives':<19}{visits} {'rank corr.':>11} {'in a block':>11}")
-    for name in [*names, *(PROBES if "pixelcnn" in names else [])]:
-        watched = along_random_dives(name, size, episodes)
-        paid = ""
-        for low, high in VISITS.values():
-            pairs = zip(watched.bonuses, watched.counts, strict=True)
-            values = [bonus for bonus, count in pairs if low <= count <= high]
-            paid += f" {median(values):>10.3g}" if values else f" {'–':>10}"
-        print(f"{name:<19}{paid} {watched.correlation():>11.2f} {watched.correlation_at_one_time():>11.2f}")
-
-
-def along_random_dives(name: str, size: int, episodes: int) -> Watched:
-    """Show a bonus so many random dives."""
-    from offpiste.bonuses.base import Context, Transition
-    from offpiste.bonuses.registry import build
-    from offpiste.run.process import prepare
-    from offpiste.seeding import stream
-    from offpiste.worlds.base import FRAME_SHAPE
-    from offpiste.worlds.registry import open_world
-
-    method = "pixelcnn" if name in PROBES else name
-    config = settings(Task(size, episodes, method, 1.0, FIRST_TUNING_SEED))
-    prepare(config.machine)
-    world = open_world(config.game, config.world, stream(config.seed, "game"))
-    stack = config.world.stack_frames
-    context = Context(config.game, world.action_count, stack, FRAME_SHAPE, stream(config.seed, "bonus"))
-    chosen = replace(config.bonus, options={"learning_rate": 0.01}) if name == LARGE_STEPS else config.bonus
-    bonus = Table((size + 1) * (size + 2) // 2, TABLES[name]) if name in TABLES else build(chosen, context)
-    watched = watch(bonus, name)
-    actions = stream(config.seed, "actions")
-    for _ in range(episodes):
-        (state, _), over, step = world.reset(), False, 0
-        while not over:
-            action = int(actions.integers(world.action_count))
-            next_state, reward, over, cut, _ = world.step(action)
-            watched.observe(Transition(state, action, reward, next_state, over, cut, step, world.ram))
-            state, step = next_state, step + 1
-    return watched
-
-
-class LateOracle:
-    """1/√(true visits) of the cell in which the action is taken."""
-
-    def __init__(self) -> None:
-        self._visits: Counter[bytes] = Counter()
-
-    def observe(self, transition: Any) -> float:
-        """Count the visit and pay for it."""
-        cell = transition.frame.tobytes()
-        self._visits[cell] += 1
-        return float(self._visits[cell] ** -0.5)
-
-
-class Surprise:
-    """What a PixelCNN's density says of a picture by itself: -log ρ, before the bonus learns it."""
-
-    def __init__(self, pixelcnn: Any) -> None:
-        self._pixelcnn = pixelcnn
-
-    def observe(self, transition: Any) -> float:
-        """Return the surprise in nats, then let the bonus learn."""
-        from offpiste.bonuses.pixelcnn import log_likelihood, symbols
-
-        network = self._pixelcnn.network
-        inputs, target = network.read(symbols(transition.frame))
-        surprise = -float(log_likelihood(network.log_probabilities(inputs), target))
-        self._pixelcnn.observe(transition)
-        return surprise
-
-
-class Table:
-    """One logit per cell, and a bonus made of them as PixelCNN makes it of its network."""
-
-    def __init__(self, cells: int, learning_rate: float) -> None:
-        import torch
-
-        self._logits, self._momenta = torch.zeros(2, cells, dtype=torch.float64)
-        self._mean_squares = torch.ones(cells, dtype=torch.float64)
-        self._learning_rate = learning_rate
-        self._cells: dict[bytes, int] = {}
-        self._observed = 0
-
-    def observe(self, transition: Any) -> float:
-        """Take one step on the cell and return the bonus for what that changed."""
-        from offpiste.bonuses.pixelcnn import decayed_gain, descend
-        from offpiste.bonuses.pseudo_count import bonus_of_gain
-
-        cell = self._cells.setdefault(transition.frame.tobytes(), len(self._cells))
-        before = self._logits.log_softmax(0)
-        gradient = before.exp()
-        gradient[cell] -= 1
-        descend(self._logits, gradient, self._mean_squares, self._momenta, self._learning_rate)
-        gain = float(self._logits.log_softmax(0)[cell] - before[cell])
-        self._observed += 1
-        return bonus_of_gain(decayed_gain(gain, self._observed, 1.0))
 
 
 def judge(tests: list[Task], runs: Runs, chosen: dict[str, float], *, quick: bool) -> int:

@@ -1,0 +1,215 @@
+"""What each bonus pays in Deep Sea, beside the true visits of the cell it pays for, where no agent follows it.
+
+Tells a bonus that does not follow the counts from an agent that makes nothing of it (`deep_sea.py`): each bonus is
+shown the same random dives. Printed is what it pays in the median, by how often the cell had been visited, and the rank
+correlation (Spearman) with 1/√(true visits, this one included), over all steps and as a mean over blocks of 500: a
+bonus that merely falls with time has the former and not the latter, and gives an agent no reason to go one way rather
+than another.
+
+For PixelCNN three things more. -log ρ, from whose fall under a learning step its bonus is made: does the density know
+what the bonus does not tell? A table with one logit per cell, under the same optimiser and paid by the same formula: a
+density that cannot mistake one cell for another, and has nothing of our network in it; what it does not tell either is
+the method's doing. And both with a hundred times the step size.
+
+There is no bar but for the oracle, which must follow the counts exactly. `--quick` shows 50 dives.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import torch
+from scipy.stats import spearmanr
+
+from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.pixelcnn import decayed_gain, descend, log_likelihood, symbols
+from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.registry import build
+from offpiste.config import BonusConfig, MachineConfig, RunConfig
+from offpiste.methods import base_run
+from offpiste.run.process import prepare
+from offpiste.seeding import stream
+from offpiste.worlds import deep_sea
+from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.registry import open_world
+
+sys.path.append(str(Path(__file__).parents[1] / "examples"))  # for the oracle
+SIZE, DIVES, SEED = 10, 300, 100
+BLOCK_STEPS = 500
+VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
+ORACLES = {"oracle": "oracle:Oracle", "late_oracle": "deep_sea_payments:LateOracle"}
+"""The example, and true counts paid as the paper's bonuses are."""
+METHODS = (*ORACLES, "cts", "pixelcnn", "icm", "rnd", "rnd_released")
+PROBES: dict[str, Callable[[BonusConfig, Context], Any]] = {
+    "pixelcnn -log ρ": lambda pixelcnn, context: Surprise(build(pixelcnn, context)),
+    "pixelcnn, step 0.01": lambda pixelcnn, context: build(replace(pixelcnn, options={"learning_rate": 0.01}), context),
+    "table, step 0.0001": lambda *_: Table(1e-4),
+    "table, step 0.01": lambda *_: Table(1e-2),
+}
+"""What else is shown the dives; PixelCNN's own step size is 0.0001."""
+
+
+def main() -> int:
+    """Print what each bonus pays, and return 0 if the oracles follow the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="50 dives instead of 300")
+    options = parser.parse_args()
+    prepare(MachineConfig())
+    dives = random_dives(50 if options.quick else DIVES)
+    visits = "".join(f" {label:>10}" for label in VISITS)
+    print(f"{f'{len(dives):,} steps':<19}{visits} {'rank corr.':>11} {'in a block':>11}")
+    correlations = {}
+    for name in [*METHODS, *PROBES]:
+        watched = Watched(made(name), name)
+        for transition in dives:
+            watched.observe(transition)
+        paid = "".join(f" {watched.median(*span):>10.3g}" for span in VISITS.values())
+        correlations[name] = watched.correlation()
+        print(f"{name:<19}{paid} {correlations[name]:>11.2f} {watched.correlation_at_one_time():>11.2f}", flush=True)
+    exact = all(correlations[name] > 1 - 1e-9 for name in ORACLES)
+    print(f"deep sea payments{' (quick)' if options.quick else ''}: the oracles follow the counts: {exact}")
+    return 0 if exact else 1
+
+
+def run_of(method: str, size: int) -> RunConfig:
+    """Return the run of a method, or of an oracle."""
+    game = deep_sea.NAME.format(size)
+    return base_run(game, bonus=ORACLES[method]) if method in ORACLES else base_run(game, method)
+
+
+def made(name: str) -> Any:
+    """Make a bonus, or what else goes by this name."""
+    config = run_of("pixelcnn" if name in PROBES else name, SIZE)
+    context = Context(config.game, 2, config.world.stack_frames, FRAME_SHAPE, stream(SEED, "bonus"))
+    return PROBES.get(name, build)(config.bonus, context)
+
+
+def random_dives(count: int) -> list[Transition]:
+    """Dive so often at random."""
+    config = run_of("epsilon_greedy", SIZE)
+    world, actions = open_world(config.game, config.world, stream(SEED, "game")), stream(SEED, "actions")
+    transitions = []
+    for _ in range(count):
+        (state, _), over, step = world.reset(), False, 0
+        while not over:
+            action = int(actions.integers(world.action_count))
+            next_state, reward, over, cut, _ = world.step(action)
+            transitions.append(Transition(state, action, reward, next_state, over, cut, step, world.ram))
+            state, step = next_state, step + 1
+    return transitions
+
+
+class Unsaved:
+    """A bonus of a run that is short, and starts anew when it was stopped."""
+
+    def state(self) -> dict[str, Any]:
+        """Never asked for."""
+        raise NotImplementedError
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Never asked for."""
+        raise NotImplementedError
+
+
+class Watched(Unsaved):
+    """A bonus, and beside each of its payments how often the cell it pays for had been visited."""
+
+    def __init__(self, bonus: Any, name: str) -> None:
+        self._bonus = bonus
+        self._pays_for_arrival = name == "oracle"
+        self._visits: Counter[bytes] = Counter()
+        self._bonuses: list[float] = []
+        self._counts: list[int] = []
+
+    def observe(self, transition: Transition) -> float:
+        """Ask the bonus and note down the true count: a cell is its picture."""
+        cell = (transition.next_state[-1] if self._pays_for_arrival else transition.frame).tobytes()
+        self._visits[cell] += 1
+        bonus = float(self._bonus.observe(transition))
+        self._bonuses.append(bonus)
+        self._counts.append(self._visits[cell])
+        return bonus
+
+    def median(self, least: int, most: int) -> float:
+        """Return what was paid in the median for so many visits."""
+        pairs = zip(self._bonuses, self._counts, strict=True)
+        return median([bonus for bonus, count in pairs if least <= count <= most] or [float("nan")])
+
+    def correlation(self) -> float:
+        """Return the rank correlation of bonus and 1/√count."""
+        return self._correlation(slice(None))
+
+    def correlation_at_one_time(self) -> float:
+        """Return the same among steps that are near in time: the mean over the full blocks of so many steps."""
+        starts = range(0, len(self._counts) - BLOCK_STEPS + 1, BLOCK_STEPS)
+        return mean(self._correlation(slice(start, start + BLOCK_STEPS)) for start in starts)
+
+    def _correlation(self, steps: slice) -> float:
+        return float(spearmanr(self._bonuses[steps], [count**-0.5 for count in self._counts[steps]]).statistic)
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """There is nothing to choose."""
+
+
+class LateOracle(Unsaved):
+    """Pays 1/√n for the n-th action that is taken in a cell, which is its picture."""
+
+    Options = NoOptions
+
+    def __init__(self, options: NoOptions, context: Context) -> None:  # noqa: ARG002 (the form of every bonus)
+        self._visits: Counter[bytes] = Counter()
+
+    def observe(self, transition: Transition) -> float:
+        """Count the visit and pay for it."""
+        cell = transition.frame.tobytes()
+        self._visits[cell] += 1
+        return float(self._visits[cell] ** -0.5)
+
+
+class Surprise:
+    """What a PixelCNN's density says of a picture by itself: -log ρ, before the bonus learns it."""
+
+    def __init__(self, pixelcnn: Any) -> None:
+        self._pixelcnn = pixelcnn
+
+    def observe(self, transition: Transition) -> float:
+        """Return the surprise in nats, then let the bonus learn."""
+        network = self._pixelcnn.network
+        inputs, target = network.read(symbols(transition.frame))
+        surprise = -float(log_likelihood(network.log_probabilities(inputs), target))
+        self._pixelcnn.observe(transition)
+        return surprise
+
+
+class Table:
+    """One logit per cell, and a bonus made of them as PixelCNN makes it of its network."""
+
+    def __init__(self, learning_rate: float) -> None:
+        cells = (SIZE + 1) * (SIZE + 2) // 2
+        self._logits, self._momenta = torch.zeros(2, cells, dtype=torch.float64)
+        self._mean_squares = torch.ones(cells, dtype=torch.float64)
+        self._learning_rate = learning_rate
+        self._cells: dict[bytes, int] = {}
+        self._observed = 0
+
+    def observe(self, transition: Transition) -> float:
+        """Take one step on the cell and return the bonus for what that changed."""
+        cell = self._cells.setdefault(transition.frame.tobytes(), len(self._cells))
+        before = self._logits.log_softmax(0)
+        gradient = before.exp()
+        gradient[cell] -= 1
+        descend(self._logits, gradient, self._mean_squares, self._momenta, self._learning_rate)
+        gain = float(self._logits.log_softmax(0)[cell] - before[cell])
+        self._observed += 1
+        return bonus_of_gain(decayed_gain(gain, self._observed, 1.0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
