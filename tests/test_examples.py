@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.bonuses.check import check_bonus
+from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.registry import build, find
 from offpiste.config import BonusConfig, to_toml
 from offpiste.errors import ConfigError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from offpiste.analysis.load import load
     from offpiste.bonuses.base import Bonus, Context, Transition
-    from offpiste.bonuses.check import check_bonus
+    from offpiste.bonuses.contract.check import check_bonus
     from offpiste.config import RunConfig
     from offpiste.errors import OffpisteError
     from offpiste.methods import base_run
@@ -39,7 +39,7 @@ _HOMES = {
     "RunConfig": "offpiste.config",
     "Transition": "offpiste.bonuses.base",
     "base_run": "offpiste.methods",
-    "check_bonus": "offpiste.bonuses.check",
+    "check_bonus": "offpiste.bonuses.contract.check",
     "load": "offpiste.analysis.load",
     "train": "offpiste.run.train",
 }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from offpiste.bonuses.check import Report
+from offpiste.bonuses.contract.report import Report
 from offpiste.cli import check_bonus, main
 
 
@@ -62,7 +62,7 @@ def test_options_on_the_command_line_are_those_of_train_and_win_over_the_file(
         checked.append((kind.__name__, options))
         return Report("", ())
 
-    monkeypatch.setattr("offpiste.bonuses.check.check_bonus", check)
+    monkeypatch.setattr("offpiste.bonuses.contract.check.check_bonus", check)
     file = tmp_path / "options.toml"
     file.write_text("learning_rate = 0.2\ngate = 'product'\n")
     words = ["check-bonus", "pixelcnn", "--bonus.options.learning-rate", "0.5"]

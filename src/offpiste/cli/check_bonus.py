@@ -35,7 +35,7 @@ def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
 
 def main(arguments: Arguments) -> int:
     """Check and print."""
-    from offpiste.bonuses.check import check_bonus
+    from offpiste.bonuses.contract.check import check_bonus
     from offpiste.bonuses.registry import find
 
     kind = find(arguments.bonus)
@@ -55,7 +55,7 @@ def agent_step_milliseconds() -> float:
     import numpy as np
 
     from offpiste.batch import Batch
-    from offpiste.bonuses.check import as_in_a_run
+    from offpiste.bonuses.contract.check import as_in_a_run
     from offpiste.config import RunConfig
     from offpiste.run.loop import new_agent
     from offpiste.seeding import stream

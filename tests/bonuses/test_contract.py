@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from offpiste.bonuses import check
-from offpiste.bonuses.check import Check, Report, Result, check_bonus, new_transition, warm_up
+from offpiste.bonuses.contract import check, play
+from offpiste.bonuses.contract.check import check_bonus
+from offpiste.bonuses.contract.play import new_transition, warm_up
+from offpiste.bonuses.contract.report import Check, Report, Result
 from offpiste.bonuses.registry import BUILT_IN, find
 from offpiste.worlds.base import MOST_ACTIONS
 from tests.bonuses import broken
@@ -181,7 +183,7 @@ def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
 
 
 def test_the_new_picture_is_new_and_comes_from_the_middle_of_an_episode() -> None:
-    new = new_transition(check.NEW_GAME)
+    new = new_transition(play.NEW_GAME)
     assert new.frame.tobytes() not in {step.frame.tobytes() for step in warm_up()}
     assert (new.terminated, new.truncated) == (False, False)
     assert new.frame.std() > 10.0
@@ -196,7 +198,7 @@ class Collects(broken.Good):
 
 def test_a_batch_is_what_the_agent_would_have_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_bonus(Collects).passed
-    steps = [*warm_up(), *[new_transition(check.NEW_GAME)] * check.REPEATS]
+    steps = [*warm_up(), *[new_transition(play.NEW_GAME)] * check.REPEATS]
     assert any(batch.terminal.any() for batch in Collects.batches)
     for batch in Collects.batches:
         assert batch.frames.shape == (32, 7, 84, 84)

@@ -1,0 +1,254 @@
+"""The contract of a bonus as a function that anyone can run: `check_bonus(MyBonus)` says in words what is wrong.
+
+One bonus is watched over real play: 2,000 steps in ten games, then one new picture 300 times, and another once, which
+must pay more than the last of these: a bonus that merely falls with time does not. During the first of these steps a
+twin from the same seed goes beside it, and then also a bonus from another seed that was restored from its saved state;
+all must pay the same. Global generators are put back after every call: a bonus that draws from them is told so once,
+instead of failing wherever numbers have to repeat.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from offpiste.bonuses.base import Transition
+from offpiste.bonuses.contract.play import NEW_GAME, OTHER_NEW_GAME, SEED, new_transition, warm_up
+from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
+from offpiste.bonuses.contract.specimen import Raised, Specimen, Watch, kind_of
+from offpiste.bonuses.registry import seeded_globals
+from offpiste.config import AgentConfig, from_dict
+from offpiste.seeding import generator_state, restore_generator
+from offpiste.store import arrays
+
+REPEATS = 300
+FIRST_REPEATS, LAST_REPEATS = slice(0, 20), slice(199, 300)
+SAVED_AFTER_STEPS = 220
+"""By then episodes have ended in both ways."""
+COMPARED_STEPS = 410
+"""By then they have done so once more."""
+OTHER_SEED = SEED + 1
+
+
+def check_bonus(
+    kind: type[Any], options: Mapping[str, Any] | None = None, agent_step_milliseconds: float | None = None
+) -> Report:
+    """Put a bonus of this class and these options to the test; its cost is told as a share of an agent step, if known.
+
+    The checks do not stop at the first fault, and an exception inside the bonus is a fault like any other.
+    """
+    findings = Findings()
+    try:
+        with as_in_a_run(), seeded_globals(SEED):
+            _examine(kind, options or {}, agent_step_milliseconds, findings)
+    except Stop as stop:
+        for check in Check:
+            findings.skip(check, f"not reached, since {stop}")
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    return Report(name, tuple(findings.results[check] for check in Check))
+
+
+@contextmanager
+def as_in_a_run() -> Iterator[None]:
+    """Compute on one thread, without denormal numbers."""
+    threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_flush_denormal(flushed)
+
+
+def _examine(
+    kind: type[Any], settings: Mapping[str, Any], agent_step_milliseconds: float | None, findings: Findings
+) -> None:
+    options = _options(kind, settings, findings)
+    steps, new, other_new = warm_up(), new_transition(NEW_GAME), new_transition(OTHER_NEW_GAME)
+    try:
+        specimen, twin, other = (Specimen(kind, options, seed) for seed in (SEED, SEED, OTHER_SEED))
+    except Raised as raised:
+        findings.fail(Check.MAKING, f"{raised}; the class is called with its options and a Context, and nothing else")
+        raise Stop("no bonus could be made") from raised
+    findings.accept(Check.MAKING)
+    watch = Watch(specimen, findings)
+    _skip_what_is_declared(kind, watch)
+    try:
+        _compare_with_twin(watch, twin, steps[:SAVED_AFTER_STEPS])
+        _compare_with_restored(watch, twin, other, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
+        del twin, other
+        for transition in (*steps[COMPARED_STEPS:], *[new] * REPEATS, other_new):
+            watch.step(transition)
+    except Raised as raised:
+        findings.fail(Check.NUMBER, str(raised))
+        raise Stop("observe raised an exception") from raised
+    for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN):
+        findings.accept(check)
+    _judge_visits(np.array(watch.paid[-REPEATS - 1 :]), findings)
+    findings.accept(Check.COST, _cost(watch, agent_step_milliseconds))
+
+
+def _options(kind: type[Any], settings: Mapping[str, Any], findings: Findings) -> Any:
+    form = getattr(kind, "Options", None)
+    advice = f"give {kind.__name__} an attribute `Options`, a dataclass with @dataclass(frozen=True), be it empty"
+    if not (isinstance(form, type) and dataclasses.is_dataclass(form)):
+        findings.fail(Check.OPTIONS, f"it has no dataclass of its options; {advice}")
+        raise Stop("it has no Options")
+    if not getattr(form, "__dataclass_params__").frozen:  # noqa: B009 (the type checker does not know of it)
+        findings.fail(Check.OPTIONS, f"{form.__name__} can be changed once it is made; {advice}")
+    try:
+        made = from_dict(form, dict(settings), where="bonus.options.")
+    except Exception as error:
+        findings.fail(Check.OPTIONS, f"{form.__name__} cannot be made from the options given: {error}")
+        raise Stop("its options could not be made") from error
+    findings.accept(Check.OPTIONS)
+    return made
+
+
+def _skip_what_is_declared(kind: type[Any], watch: Watch) -> None:
+    if getattr(kind, "can_be_negative", False):
+        watch.findings.skip(Check.SIGN, "it declares can_be_negative = True")
+    if not getattr(kind, "measures_visits", True):
+        watch.findings.skip(Check.VISITS, "it declares measures_visits = False")
+    if not watch.learns:
+        watch.findings.skip(Check.LEARN, "it has no method learn")
+
+
+def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]) -> None:
+    for transition in steps:
+        place = watch.specimen.place
+        found = twin.step(transition, watch.step(transition), writes=watch.writes)
+        if _differ(found, watch.paid[-1]):
+            watch.findings.fail(
+                Check.SEED,
+                f"two bonuses from the same seed paid {watch.paid[-1]:.9g} and {found:.9g} {place}; draw from "
+                "context.generator only (layers may take their first weights from torch's global generator)",
+            )
+    watch.findings.accept(Check.SEED)
+
+
+def _compare_with_restored(watch: Watch, twin: Specimen, other: Specimen, steps: Sequence[Transition]) -> None:
+    findings = watch.findings
+    repeats = findings.results[Check.SEED].outcome == "ok"
+    if not repeats:
+        findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
+    restored = _restored(watch, other)
+    for transition in steps:
+        place = watch.specimen.place
+        batch = watch.step(transition)
+        expected = twin.step(transition, batch, writes=watch.writes)  # the twin was never asked for its state
+        if repeats and _differ(watch.paid[-1], expected):
+            findings.fail(
+                Check.STATE,
+                f"it paid {watch.paid[-1]:.9g} {place} after state() was called, and {expected:.9g} if it was not; "
+                "state() must leave the bonus as it is",
+            )
+        try:
+            found = expected if restored is None else restored.step(transition, batch, writes=watch.writes)
+        except Raised as raised:
+            findings.fail(Check.RESUME, f"once restored, {raised}")
+            restored = None
+            continue
+        if _differ(found, expected):
+            findings.fail(
+                Check.RESUME,
+                f"restored after step {SAVED_AFTER_STEPS}, it paid {found:.9g} {place} instead of {expected:.9g}; "
+                "state() and load_state() carry all that later bonuses depend on: counts, statistics, optimisers",
+            )
+    findings.accept(Check.STATE)
+    findings.accept(Check.RESUME)
+
+
+def _restored(watch: Watch, other: Specimen) -> Specimen | None:
+    """Save the watched bonus as a run does, and return another that has taken up from there."""
+    findings = watch.findings
+    generator = generator_state(watch.specimen.generator)
+    try:
+        state = watch.specimen.call("state")
+        fault = _fault_of_state(state)
+    except Raised as raised:
+        fault = str(raised)
+    if fault is not None:
+        findings.fail(Check.STATE, fault)
+        findings.skip(Check.RESUME, "its state cannot be saved")
+        return None
+    restore_generator(other.generator, generator)
+    other.observed = watch.specimen.observed
+    try:
+        other.call("load_state", arrays.unpack(arrays.pack(state)))
+    except Raised as raised:
+        findings.fail(Check.RESUME, str(raised))
+        return None
+    return other
+
+
+def _fault_of_state(state: Any) -> str | None:
+    if not isinstance(state, dict):
+        return f"state returned {kind_of(state)}; return a dictionary of arrays and JSON values"
+    for key, value in state.items():
+        name = f"state()[{key!r}]"
+        try:
+            arrays.pack({str(key): value})
+        except Exception as error:
+            return f"{name}, {kind_of(value)}, cannot be saved ({error}); return numpy arrays, numbers, texts or lists"
+        if not isinstance(key, str) or not _has_text_keys(value):
+            return f"{name} has a key that is not text, and JSON makes text of it; return two arrays, keys and values"
+    return None
+
+
+def _judge_visits(paid: NDArray[np.float64], findings: Findings) -> None:
+    first, last, another = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean(), paid[-1]
+    told = (
+        f"a new picture paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
+        f"and then another new one {_figure(another)}"
+    )
+    if not np.isfinite(paid).all():
+        findings.skip(Check.VISITS, "some of its bonuses are not finite")
+    elif last < min(first, another):
+        findings.accept(Check.VISITS, told)
+    else:
+        findings.fail(
+            Check.VISITS,
+            f"{told}; declare `measures_visits = False` in the class if it is not meant to tell how often a picture "
+            "was seen",
+        )
+
+
+def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
+    times = watch.specimen.milliseconds
+    period = AgentConfig().update_period_steps
+    per_step = float(np.median(times["observe"]))
+    words = f"{per_step:.3g} ms per observe"
+    if watch.learns:
+        learn = float(np.median(times["learn"]))
+        per_step += learn / period
+        words += f" and {learn:.3g} ms per learn, every {period} steps"
+    words += " on one thread"
+    if agent_step_milliseconds is not None:
+        share = per_step / agent_step_milliseconds
+        words += (
+            f", {'under 1%' if share < 0.01 else f'{share:.0%}'} of an agent step of {agent_step_milliseconds:.3g} ms"
+        )
+        if share > 1.0:
+            words += "; training takes more than twice as long as without a bonus"
+    return words
+
+
+def _differ(one: float, other: float) -> bool:
+    return one != other and not (math.isnan(one) and math.isnan(other))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000.0 else f"{value:.4g}"
+
+
+def _has_text_keys(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _has_text_keys(item) for key, item in value.items())
+    return not isinstance(value, list | tuple) or all(map(_has_text_keys, value))

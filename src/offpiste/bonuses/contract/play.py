@@ -1,0 +1,92 @@
+"""The real play that a bonus is shown, the same at every call, and batches of it."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+
+import numpy as np
+
+from offpiste.batch import Batch
+from offpiste.bonuses.base import Transition
+from offpiste.config import AgentConfig, WorldConfig
+from offpiste.seeding import stream
+from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.registry import open_world
+
+WARM_UP_GAMES = (
+    "montezuma_revenge",
+    "freeway",
+    "gravitar",
+    "private_eye",
+    "solaris",
+    "pitfall",
+    "asterix",
+    "space_invaders",
+    "hero",
+    "beam_rider",
+)
+NEW_GAME, OTHER_NEW_GAME = "seaquest", "venture"
+"""Where the pictures come from that are new after the warm-up."""
+WARM_UP_STEPS = 2_000
+EPISODE_STEPS = 100
+SEED = 0
+
+
+@cache
+def warm_up() -> tuple[Transition, ...]:
+    """Return the same varied steps of real play at every call."""
+    steps = WARM_UP_STEPS // len(WARM_UP_GAMES)
+    return tuple(transition for game in WARM_UP_GAMES for transition in islice(random_play(game), steps))
+
+
+@cache
+def new_transition(game: str) -> Transition:
+    """Return a step from the middle of an episode in a game that the warm-up does not show."""
+    return next(islice(random_play(game), EPISODE_STEPS // 2, None))
+
+
+def random_play(game: str) -> Iterator[Transition]:
+    """Play at random in short episodes; the end of the first counts as cut, of the second as game over, and so on."""
+    world = open_world(game, WorldConfig(), stream(SEED, f"check {game}"))
+    actions = stream(SEED, f"check actions of {game}")
+    lost = False
+    while True:
+        state, _ = world.reset()
+        for step in range(EPISODE_STEPS):
+            action = int(actions.integers(world.action_count))
+            next_state, reward, terminated, truncated, _ = world.step(action)
+            if step == EPISODE_STEPS - 1 and not (terminated or truncated):
+                terminated, truncated = lost, not lost
+            yield Transition(state, action, reward, next_state, terminated, truncated, step, world.ram)
+            if terminated or truncated:
+                break
+            state = next_state
+        lost = not lost
+
+
+def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch | None:
+    """Return a batch of what was shown so far, as a run would draw it, or None where none is due."""
+    agent = AgentConfig()
+    choices = len(shown) - agent.return_steps
+    if choices < agent.batch_size or len(shown) % agent.update_period_steps:
+        return None
+    indices = draws.integers(choices, size=agent.batch_size)
+    runs = [shown[index : index + agent.return_steps] for index in indices]
+    rewards = np.array([[step.reward for step in steps] for steps in runs]).clip(-1.0, 1.0)
+    ends = np.array([[step.terminated or step.truncated for step in steps] for steps in runs])
+    before_end = np.cumsum(ends, axis=1) - ends == 0
+    discounts = agent.discount ** np.arange(agent.return_steps)
+    stack = WorldConfig().stack_frames
+    frames = np.empty((agent.batch_size, stack + agent.return_steps, *FRAME_SHAPE), np.uint8)
+    for row, steps in zip(frames, runs, strict=True):
+        row[:stack] = steps[0].state
+        for ahead, step in enumerate(steps):
+            row[stack + ahead] = step.next_state[-1]
+    return Batch(
+        indices=indices,
+        priorities=np.ones(agent.batch_size),
+        frames=frames,
+        actions=np.array([steps[0].action for steps in runs]),
+        returns=((rewards * before_end) @ discounts).astype(np.float32),
+        terminal=np.asarray(ends.any(axis=1)),
+    )

@@ -1,0 +1,183 @@
+"""One bonus under watch: calls that put the global generators back, and all that can be seen from outside."""
+
+import dataclasses
+import math
+import random
+import sys
+import time
+import traceback
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from offpiste.batch import Batch
+from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.contract.play import SEED, WARM_UP_GAMES, batch_of
+from offpiste.bonuses.contract.report import Check, Findings, Stop
+from offpiste.bonuses.registry import seeded_globals
+from offpiste.config import WorldConfig
+from offpiste.seeding import stream
+from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
+
+
+class Raised(Exception):
+    """The bonus raised an exception; the message says which."""
+
+
+class Specimen:
+    """A bonus that was made to be watched."""
+
+    def __init__(self, kind: type[Any], options: Any, seed: int) -> None:
+        self.generator = stream(seed, "bonus")
+        self.observed = 0
+        self.milliseconds: dict[str, list[float]] = {}
+        self.drew_from: list[str] = []
+        """The libraries whose global generators the last call drew from."""
+        self._resting = _global_states()
+        self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        context = Context(WARM_UP_GAMES[0], MOST_ACTIONS, WorldConfig().stack_frames, FRAME_SHAPE, self.generator)
+        with seeded_globals(int(self.generator.integers(2**63))):
+            try:
+                self.bonus = kind(options, context)
+            except Exception as error:
+                raise Raised(f"making it raised {self._words_of(error)}") from error
+
+    @property
+    def place(self) -> str:
+        """Which step it is."""
+        return f"at step {self.observed + 1:,}"
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method and put the global generators back as they were."""
+        start = time.process_time()  # not that of the clock: other programs may be running
+        try:
+            return getattr(self.bonus, method)(*arguments)
+        except Exception as error:
+            raise Raised(f"{method} raised {self._words_of(error)} {self.place}") from error
+        finally:
+            self.milliseconds.setdefault(method, []).append(1e3 * (time.process_time() - start))
+            states = _global_states()
+            self.drew_from = [library for library in states if states[library] != self._resting[library]]
+            if self.drew_from:
+                _set_global_states(self._resting)
+
+    def step(self, transition: Transition, batch: Batch | None, *, writes: bool) -> float:
+        """Show a batch, if there is one, and a transition, and return what is paid for it.
+
+        In a run the arrays of a transition are read-only, and so they are here, unless it is known to write.
+        """
+        if batch is not None:
+            self.call("learn", _copy(batch))
+        value = self.call("observe", _copy(transition) if writes else transition)
+        self.observed += 1
+        return _number(value)
+
+    def _words_of(self, error: Exception) -> str:
+        own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._file]
+        return f"{type(error).__name__}: {error}" + (f" (line {own[-1]} of its file)" if own else "")
+
+
+class Watch:
+    """Shows one bonus step after step, and notes all that can be seen from outside."""
+
+    def __init__(self, specimen: Specimen, findings: Findings) -> None:
+        self.specimen = specimen
+        self.findings = findings
+        self.learns = callable(getattr(specimen.bonus, "learn", None))
+        self.shown: list[Transition] = []
+        self.paid: list[float] = []
+        self.writes = False
+        self._draws = stream(SEED, "check batches")
+
+    def step(self, transition: Transition) -> Batch | None:
+        """Show one transition, before it a batch where one is due, and return that batch."""
+        batch = batch_of(self.shown, self._draws) if self.learns else None
+        if batch is not None:
+            try:
+                self._call("learn", "batch", batch)
+            except Raised as raised:
+                self.learns, batch = False, None
+                hint = "a method of this name is called with batches of replay (see offpiste.bonuses.base.Bonus)"
+                self.findings.fail(Check.LEARN, f"{raised}; {hint}")
+        self._note(self._call("observe", "transition", transition))
+        self.specimen.observed += 1
+        self.shown.append(transition)
+        return batch
+
+    def _call(self, method: str, what: str, original: Any) -> Any:
+        given = _copy(original)
+        value = self.specimen.call(method, given)
+        place = self.specimen.place
+        for name, array in _arrays_of(original).items():
+            if not np.array_equal(array, getattr(given, name)):
+                self.writes = True
+                self.findings.fail(
+                    Check.INPUTS, f"{method} changed {what}.{name} {place}; work on a copy, {what}.{name}.copy()"
+                )
+        for library in self.specimen.drew_from:
+            self.findings.fail(
+                Check.GENERATORS,
+                f"{method} drew from the global generator of {library} {place}; draw from context.generator, "
+                "which is saved with the run, or from a generator of your own that is part of state()",
+            )
+        return value
+
+    def _note(self, value: Any) -> None:
+        place = self.specimen.place
+        if isinstance(value, bool) or not isinstance(value, float | int):
+            self.findings.fail(
+                Check.NUMBER, f"observe returned {kind_of(value)} {place}, and not a float; return float(...)"
+            )
+        number = _number(value)
+        self.paid.append(number)
+        if not math.isfinite(number):
+            self.findings.fail(
+                Check.FINITE,
+                f"observe returned {number} {place}; look for divisions by 0, roots and logarithms of numbers "
+                "below 0, and exponentials that overflow",
+            )
+        if number < 0.0:
+            self.findings.fail(
+                Check.SIGN,
+                f"observe returned {number:.4g} {place}; cut it off at 0, or declare `can_be_negative = True` in "
+                "the class if that is meant",
+            )
+
+
+def kind_of(value: Any) -> str:
+    """Return the name of a value's class."""
+    kind = type(value)
+    return "None" if value is None else f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except Exception as error:
+        raise Stop("observe returned no number") from error
+
+
+def _copy(original: Any) -> Any:
+    """Return a transition or a batch with arrays that can be written to."""
+    return dataclasses.replace(original, **{name: array.copy() for name, array in _arrays_of(original).items()})
+
+
+def _arrays_of(given: Any) -> dict[str, NDArray[Any]]:
+    values = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def _global_states() -> dict[str, Any]:
+    legacy: tuple[Any, ...] = np.random.get_state()  # type: ignore[assignment] # noqa: NPY002 (to see that it rests)
+    version, keys, *place = legacy
+    numpy_state = (version, keys.tobytes(), *place)
+    return {"Python": random.getstate(), "numpy": numpy_state, "torch": torch.get_rng_state().numpy().tobytes()}
+
+
+def _set_global_states(states: dict[str, Any]) -> None:
+    version, keys, *place = states["numpy"]
+    random.setstate(states["Python"])
+    np.random.set_state((version, np.frombuffer(keys, np.uint32), *place))  # noqa: NPY002
+    torch.set_rng_state(torch.frombuffer(bytearray(states["torch"]), dtype=torch.uint8))
