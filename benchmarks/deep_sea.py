@@ -10,8 +10,9 @@ between the bonus of a step and 1/√(true visits of the cell that it pays for, 
 run. A run ends when it has found the treasure.
 
 The oracle pays for the cell that an action leads to. The paper's bonuses pay for the picture in which an action is
-taken, one step later. How much that matters, whatever the bonus, `late_oracle` tells: true counts, paid as theirs are.
-What each bonus pays where no agent follows it, `deep_sea_payments.py` tells.
+taken, one step later. How much that matters, two kinds of arms tell: `late_oracle`, true counts that are paid as theirs
+are, and `early_cts`, `early_pixelcnn` and `early_rnd`, which are shown the picture that an action leads to, with the β
+that was chosen for the bonus as it is. What each bonus pays where no agent follows it, `deep_sea_payments.py` tells.
 
 Bars: ε-greedy finds it in at most 1 of 5 seeds, the oracle, which counts true cells, in 5 of 5; CTS, PixelCNN and RND
 in at least 4 of 5. `--quick` asks ε-greedy and the oracle alone, on a smaller grid.
@@ -32,7 +33,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
-from deep_sea_payments import Watched, run_of
+from deep_sea_payments import EARLY, Watched, run_of
 from offpiste.config import RunConfig, fingerprint, protocol_settings
 from offpiste.worlds import deep_sea
 
@@ -111,7 +112,8 @@ def main() -> int:
     chosen = {
         name: best_scale(name, grids[name], [task for task in tuning if task.method == name], runs) for name in names
     }
-    tests = [Task(size, episodes, name, chosen[name], seed) for name in names for seed in seeds]
+    chosen |= {early: chosen[name] for early, name in EARLY.items() if name in chosen}
+    tests = [Task(size, episodes, name, scale, seed) for name, scale in chosen.items() for seed in seeds]
     runs.do(tests)
     return judge(tests, runs, chosen, quick=options.quick)
 

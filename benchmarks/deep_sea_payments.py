@@ -31,7 +31,7 @@ from offpiste.bonuses.pixelcnn import decayed_gain, descend, log_likelihood, sym
 from offpiste.bonuses.pseudo_count import bonus_of_gain
 from offpiste.bonuses.registry import build
 from offpiste.config import BonusConfig, MachineConfig, RunConfig
-from offpiste.methods import base_run
+from offpiste.methods import METHODS, base_run
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.worlds import deep_sea
@@ -44,7 +44,9 @@ BLOCK_STEPS = 500
 VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
 ORACLES = {"oracle": "oracle:Oracle", "late_oracle": "deep_sea_payments:LateOracle"}
 """The example, and true counts paid as the paper's bonuses are."""
-METHODS = (*ORACLES, "cts", "pixelcnn", "icm", "rnd", "rnd_released")
+EARLY = {f"early_{method}": method for method in ("cts", "pixelcnn", "rnd")}
+"""The same bonuses, shown the picture that an action leads to; `deep_sea.py` asks what agents make of them."""
+SHOWN = (*ORACLES, "cts", "pixelcnn", "icm", "rnd", "rnd_released")
 PROBES: dict[str, Callable[[BonusConfig, Context], Any]] = {
     "pixelcnn -log ρ": lambda pixelcnn, context: Surprise(build(pixelcnn, context)),
     "pixelcnn, step 0.01": lambda pixelcnn, context: build(replace(pixelcnn, options={"learning_rate": 0.01}), context),
@@ -64,7 +66,7 @@ def main() -> int:
     visits = "".join(f" {label:>10}" for label in VISITS)
     print(f"{f'{len(dives):,} steps':<19}{visits} {'rank corr.':>11} {'in a block':>11}")
     correlations = {}
-    for name in [*METHODS, *PROBES]:
+    for name in [*SHOWN, *PROBES]:
         watched = Watched(made(name), name)
         for transition in dives:
             watched.observe(transition)
@@ -77,9 +79,14 @@ def main() -> int:
 
 
 def run_of(method: str, size: int) -> RunConfig:
-    """Return the run of a method, or of an oracle."""
+    """Return the run of a method, of an oracle, or of a bonus that is shown pictures early."""
     game = deep_sea.NAME.format(size)
-    return base_run(game, bonus=ORACLES[method]) if method in ORACLES else base_run(game, method)
+    if method in ORACLES:
+        return base_run(game, bonus=ORACLES[method])
+    config = base_run(game, EARLY.get(method, method))
+    if method not in EARLY:
+        return config
+    return replace(config, bonus=replace(config.bonus, name="deep_sea_payments:Early", options={"of": EARLY[method]}))
 
 
 def made(name: str) -> Any:
@@ -121,7 +128,7 @@ class Watched(Unsaved):
 
     def __init__(self, bonus: Any, name: str) -> None:
         self._bonus = bonus
-        self._pays_for_arrival = name == "oracle"
+        self._pays_for_arrival = name == "oracle" or name in EARLY
         self._visits: Counter[bytes] = Counter()
         self._bonuses: list[float] = []
         self._counts: list[int] = []
@@ -171,6 +178,26 @@ class LateOracle(Unsaved):
         cell = transition.frame.tobytes()
         self._visits[cell] += 1
         return float(self._visits[cell] ** -0.5)
+
+
+@dataclass(frozen=True)
+class EarlyOptions:
+    """Which bonus it is."""
+
+    of: str
+
+
+class Early(Unsaved):
+    """One of the paper's bonuses, shown the picture that an action leads to and not the one in which it is taken."""
+
+    Options = EarlyOptions
+
+    def __init__(self, options: EarlyOptions, context: Context) -> None:
+        self._bonus: Any = build(METHODS[options.of].bonus, context)
+
+    def observe(self, transition: Transition) -> float:
+        """Return what it pays for arriving."""
+        return float(self._bonus.observe(replace(transition, state=transition.next_state)))
 
 
 class Surprise:
