@@ -45,14 +45,14 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "oracle": (0.1, 1.0, 10.0),
     "late_oracle": (0.1, 1.0, 10.0),
     "cts": (0.1, 1.0, 10.0),
-    "pixelcnn": (1.0, 10.0, 100.0),
-    "icm": (0.01, 0.1, 1.0),
-    "rnd": (1e-3, 1e-2, 1e-1),
+    "pixelcnn": (0.1, 1.0, 10.0),
+    "icm": (1e-3, 1e-2, 1e-1),
+    "rnd": (1e-4, 1e-3, 1e-2),
     "rnd_released": (1e-4, 1e-3, 1e-2),
 }
-"""The values of β tried for each method; a single one is not tried. Four grids were moved by a factor of ten, as their
-best value was at the edge, all before the result seeds were looked at: the oracle's began at 0.01, PixelCNN's at 0.1,
-ICM's at 0.001. RND's went from 0.001 to 0.0001 with four pictures per state, and back with one."""
+"""The values of β tried for each method; a single one is not tried. Grids were moved by a factor of ten where their
+best value was at the edge: the oracle's once, those of PixelCNN, ICM and RND to and fro as the settings of this world
+took shape, and for the last time before any of these was run on a seed of the result."""
 LEAST = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
 MOST = {"epsilon_greedy": 1}
 FIRST_TUNING_SEED, TUNING_SEEDS = 100, 5
