@@ -232,21 +232,22 @@ def test_what_a_study_costs_on_gpus_follows_from_the_rates_that_the_page_gives()
 
 def test_what_the_comparison_costs_on_processors_follows_from_the_tables_of_the_page() -> None:
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    table = {row[0]: row[1].split(" to ") for row in _rows(ROOT / "docs" / "performance.md") if len(row) == 3}
+    table = {row[0]: row[1].split(" to ") for row in _table(ROOT / "docs" / "performance.md", "bonus")}
     step = 1 / float(_said(text, r"that is (\d+) agent steps"))
-    bonus = {name: sum(map(float, table[name])) / len(table[name]) / 1e3 for name in ("CTS", "PixelCNN", "ICM", "RND")}
+    bonus = {name: sum(map(float, spans)) / len(spans) / 1e3 for name, spans in table.items()}
+    assert len(bonus) == 5
     all_six = 6 * step + sum(bonus.values())
     steps = RunConfig().frames / 4
     for words, seconds in (
         (r"frames\s+takes (\d+ days)", steps * step),
-        (r"run of RND takes (\d+ days)", steps * (step + bonus["RND"])),
+        (r"run of RND\s+takes (\d+ days)", steps * (step + bonus["RND"])),
         (r"about (\d+ core-years)", 60 * steps * all_six),
         (r"about (\d+ core-days)", 60 * 250_000 * all_six),
     ):
         _assert_rounded(_said(text, words), seconds)
     reproduce = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     ends = (_said(reproduce, r"takes (\d+) \(ε-greedy\)"), _said(reproduce, r"to (\d+) days \(RND\)"))
-    assert ends == (_said(text, r"frames\s+takes (\d+) days"), _said(text, r"run of RND takes (\d+) days"))
+    assert ends == (_said(text, r"frames\s+takes (\d+) days"), _said(text, r"run of RND\s+takes (\d+) days"))
     assert _said(reproduce, r"about (\d+) core-years") == _said(text, r"about (\d+) core-years")
 
 
