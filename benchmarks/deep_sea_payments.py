@@ -78,9 +78,9 @@ def main() -> int:
     return 0 if exact else 1
 
 
-def run_of(method: str, size: int) -> RunConfig:
+def run_of(method: str) -> RunConfig:
     """Return the run of a method, of an oracle, or of a bonus that is shown pictures early."""
-    game = deep_sea.NAME.format(size)
+    game = deep_sea.NAME.format(SIZE)
     if method in ORACLES:
         return base_run(game, bonus=ORACLES[method])
     config = base_run(game, EARLY.get(method, method))
@@ -91,14 +91,14 @@ def run_of(method: str, size: int) -> RunConfig:
 
 def made(name: str) -> Any:
     """Make a bonus, or what else goes by this name."""
-    config = run_of("pixelcnn" if name in PROBES else name, SIZE)
+    config = run_of("pixelcnn" if name in PROBES else name)
     context = Context(config.game, 2, config.world.stack_frames, FRAME_SHAPE, stream(SEED, "bonus"))
     return PROBES.get(name, build)(config.bonus, context)
 
 
 def random_dives(count: int) -> list[Transition]:
     """Dive so often at random."""
-    config = run_of("epsilon_greedy", SIZE)
+    config = run_of("epsilon_greedy")
     world, actions = open_world(config.game, config.world, stream(SEED, "game")), stream(SEED, "actions")
     transitions = []
     for _ in range(count):

@@ -64,6 +64,7 @@ def test_a_method_and_a_bonus_together_have_one_name(
     run = methods.base_run("deep_sea_5", method, bonus)
     assert (run.run_id, run.bonus) == (f"deep_sea_5/{name}/seed-0", chosen.bonus)
     assert run.world.frame_skip == 1
+    assert (run.exploration.noisy, run.exploration.epsilon_final) == (noisy, 0.0 if noisy else 0.1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The ways of exploring, each a pair of how actions are chosen and which bonus is added, with the tuned constants."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, from_dict
 from offpiste.errors import ConfigError, did_you_mean
@@ -79,7 +79,12 @@ def short_name(bonus: str) -> str:
 
 
 def base_run(game: str, method: str | None = None, bonus: str | None = None) -> RunConfig:
-    """Return the run of a method or a bonus or both on a game, before anything else is set by hand."""
+    """Return the run of a method or a bonus or both on a game, before anything else is set by hand.
+
+    A world may have defaults of its own; what the method itself says of exploration stands before them.
+    """
     name, chosen = choose(method, bonus)
-    run = RunConfig(game=game, method=name, exploration=chosen.exploration, bonus=chosen.bonus)
-    return from_dict(RunConfig, settings(game), base=run)
+    run = from_dict(RunConfig, settings(game), base=RunConfig(game=game, method=name, bonus=chosen.bonus))
+    default = asdict(ExplorationConfig())
+    own = {key: value for key, value in asdict(chosen.exploration).items() if value != default[key]}
+    return replace(run, exploration=replace(run.exploration, **own))
