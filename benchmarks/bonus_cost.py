@@ -19,7 +19,7 @@ and for every bonus the size of its object in a checkpoint.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,8 @@ from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.base import FRAME_SHAPE
+from recording import random_play
 
 MOST_CTS_SHARE = 0.03
 MOST_RATIO = 1.3
@@ -122,19 +122,6 @@ def make(name: str, game: str = GAME) -> Bonus:
     bonus = build(METHODS[name].bonus, context)
     assert bonus is not None
     return bonus
-
-
-def random_play(game_name: str, seed: int) -> Iterator[Transition]:
-    """Play at random, one episode after the other."""
-    game = AtariGame(game_name, WorldConfig(), stream(seed, "game"))
-    actions = stream(seed, "actions")
-    while True:
-        (state, _), over, step = game.reset(), False, 0
-        while not over:
-            action = int(actions.integers(game.action_count))
-            next_state, reward, terminated, truncated, _ = game.step(action)
-            yield Transition(state, action, reward, next_state, terminated, truncated, step, game.ram)
-            state, over, step = next_state, terminated or truncated, step + 1
 
 
 def grow(cts: Bonus, pictures: int) -> None:

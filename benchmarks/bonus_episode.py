@@ -33,7 +33,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
-from bonus_cost import BONUSES, make, random_play
+from bonus_cost import BONUSES, make
 from offpiste.bonuses.base import Transition
 from offpiste.bonuses.cts import Cts
 from offpiste.bonuses.pseudo_count import bonus_of_gain
@@ -43,6 +43,7 @@ from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.registry import location
+from recording import random_play
 
 WARM_STEPS = 5_000
 MOST_STEPS = 1_500

@@ -19,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -36,10 +37,11 @@ from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.worlds import deep_sea
 from offpiste.worlds.base import FRAME_SHAPE
-from offpiste.worlds.registry import open_world
+from recording import random_play
 
 sys.path.append(str(Path(__file__).parents[1] / "examples"))  # for the oracle
 SIZE, DIVES, SEED = 10, 300, 100
+GAME = deep_sea.NAME.format(SIZE)
 BLOCK_STEPS = 500
 VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
 ORACLES = {"oracle": "oracle:Oracle", "late_oracle": "deep_sea_payments:LateOracle"}
@@ -62,7 +64,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="50 dives instead of 300")
     options = parser.parse_args()
     prepare(MachineConfig())
-    dives = random_dives(50 if options.quick else DIVES)
+    steps_of_a_dive = SIZE + 1
+    dives = list(islice(random_play(GAME, SEED), steps_of_a_dive * (50 if options.quick else DIVES)))
     visits = "".join(f" {label:>10}" for label in VISITS)
     print(f"{f'{len(dives):,} steps':<19}{visits} {'rank corr.':>11} {'in a block':>11}")
     correlations = {}
@@ -80,10 +83,9 @@ def main() -> int:
 
 def run_of(method: str) -> RunConfig:
     """Return the run of a method, of an oracle, or of a bonus that is shown pictures early."""
-    game = deep_sea.NAME.format(SIZE)
     if method in ORACLES:
-        return base_run(game, bonus=ORACLES[method])
-    config = base_run(game, EARLY.get(method, method))
+        return base_run(GAME, bonus=ORACLES[method])
+    config = base_run(GAME, EARLY.get(method, method))
     if method not in EARLY:
         return config
     return replace(config, bonus=replace(config.bonus, name="deep_sea_payments:Early", options={"of": EARLY[method]}))
@@ -94,21 +96,6 @@ def made(name: str) -> Any:
     config = run_of("pixelcnn" if name in PROBES else name)
     context = Context(config.game, 2, config.world.stack_frames, FRAME_SHAPE, stream(SEED, "bonus"))
     return PROBES.get(name, build)(config.bonus, context)
-
-
-def random_dives(count: int) -> list[Transition]:
-    """Dive so often at random."""
-    config = run_of("epsilon_greedy")
-    world, actions = open_world(config.game, config.world, stream(SEED, "game")), stream(SEED, "actions")
-    transitions = []
-    for _ in range(count):
-        (state, _), over, step = world.reset(), False, 0
-        while not over:
-            action = int(actions.integers(world.action_count))
-            next_state, reward, over, cut, _ = world.step(action)
-            transitions.append(Transition(state, action, reward, next_state, over, cut, step, world.ram))
-            state, step = next_state, step + 1
-    return transitions
 
 
 class Unsaved:

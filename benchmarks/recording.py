@@ -1,15 +1,18 @@
-"""Real pictures for the benchmarks: random play of a game, recorded once and then repeated."""
+"""Real play for the benchmarks: random actions in a game, step by step, or recorded once and then repeated."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.agent.replay import Replay
-from offpiste.config import WorldConfig
+from offpiste.bonuses.base import Transition
+from offpiste.methods import base_run
 from offpiste.seeding import stream
-from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.registry import open_world
 
 
 @dataclass(frozen=True)
@@ -22,20 +25,26 @@ class Recording:
     ends: NDArray[np.bool_]
 
 
-def record(game_name: str, steps: int) -> Recording:
+def random_play(game: str, seed: int) -> Iterator[Transition]:
+    """Play at random, one episode after the other."""
+    world = open_world(game, base_run(game).world, stream(seed, "game"))
+    actions = stream(seed, "actions")
+    while True:
+        (state, _), over, step = world.reset(), False, 0
+        while not over:
+            action = int(actions.integers(world.action_count))
+            next_state, reward, terminated, truncated, _ = world.step(action)
+            yield Transition(state, action, reward, next_state, terminated, truncated, step, world.ram)
+            state, over, step = next_state, terminated or truncated, step + 1
+
+
+def record(game: str, steps: int) -> Recording:
     """Play at random for so many agent steps."""
-    game = AtariGame(game_name, WorldConfig(), stream(0, "game"))
-    actions = stream(0, "actions").integers(game.action_count, size=steps)
-    frames = np.empty((steps, *FRAME_SHAPE), np.uint8)
-    rewards = np.zeros(steps)
-    ends = np.zeros(steps, np.bool_)
-    state, _ = game.reset()
-    for step in range(steps):
-        frames[step] = state[-1]
-        state, rewards[step], terminated, truncated, _ = game.step(actions[step])
-        ends[step] = terminated or truncated
-        if ends[step]:
-            state, _ = game.reset()
+    frames, actions = np.empty((steps, *FRAME_SHAPE), np.uint8), np.empty(steps, np.int64)
+    rewards, ends = np.empty(steps), np.empty(steps, np.bool_)
+    for step, taken in enumerate(islice(random_play(game, seed=0), steps)):
+        frames[step], actions[step], rewards[step] = taken.frame, taken.action, taken.reward
+        ends[step] = taken.terminated or taken.truncated
     return Recording(frames, actions, rewards, ends)
 
 
