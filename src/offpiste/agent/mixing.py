@@ -17,3 +17,8 @@ def mix(extrinsic: NDArray[np.float32], bonus: NDArray[np.float32], config: Bonu
     """Return e + β·i for arrays of clipped rewards and raw bonuses, the sum clipped where the method says so."""
     total: NDArray[Any] = extrinsic + np.float32(config.scale) * bonus
     return np.clip(total, np.float32(-1.0), np.float32(1.0)) if config.clip_sum else total
+
+
+def is_clipped(extrinsic: float, bonus: float, config: BonusConfig) -> bool:
+    """Tell whether `mix` clips the sum of this clipped reward and this raw bonus."""
+    return config.clip_sum and abs(extrinsic + config.scale * bonus) > 1.0

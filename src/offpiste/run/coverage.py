@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
 _PICTURES = 2**20
+NOTHING_FOUND: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
+"""The columns of an episode of which nothing is counted."""
 
 
 class Coverage:

@@ -4,23 +4,23 @@ The loop knows nothing of files. Between two steps its state is complete: `state
 the future depends on.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from offpiste.agent.mixing import clip_extrinsic
-from offpiste.agent.rainbow import Learned, Rainbow, epsilon
+from offpiste.agent.mixing import clip_extrinsic, is_clipped
+from offpiste.agent.rainbow import Rainbow, epsilon
 from offpiste.agent.replay import Replay
 from offpiste.batch import Batch
 from offpiste.bonuses.base import Bonus, Context, Transition
 from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
-from offpiste.run.coverage import Coverage
+from offpiste.run.coverage import NOTHING_FOUND, Coverage
+from offpiste.run.tally import EpisodeTally, IterationTally
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store.records import EpisodeRow, IterationRow
 from offpiste.worlds.base import FRAME_SHAPE
@@ -33,33 +33,6 @@ class Step:
 
     episode: EpisodeRow | None = None
     iteration: IterationRow | None = None
-
-
-@dataclass
-class EpisodeTally:
-    """The episode under way."""
-
-    steps: int = 0
-    game_return: float = 0.0
-    clipped_return: float = 0.0
-    first_reward_step: int | None = None
-    bonus_sum: float = 0.0
-    bonus_max: float | None = None
-    clipped_sums: int = 0
-
-
-@dataclass
-class IterationTally:
-    """The iteration under way."""
-
-    steps: int = 0
-    returns: list[float] = field(default_factory=list)
-    updates: int = 0
-    loss_sum: float = 0.0
-    greatest_q_sum: float = 0.0
-    mass_low_sum: float = 0.0
-    mass_high_sum: float = 0.0
-    clipped_sums: int = 0
 
 
 class Loop:
@@ -103,7 +76,6 @@ class Loop:
         self.coverage = Coverage(location(config.game))
         self.episode = EpisodeTally()
         self._tallies = {"train": IterationTally(), "evaluation": IterationTally()}
-        self._bonuses: list[float] = []
 
     @property
     def counted_steps(self) -> int:
@@ -154,7 +126,9 @@ class Loop:
                     f"the bonus was {bonus} at step {self.training_steps:,}; training cannot go on. "
                     "offpiste check-bonus tells more about it"
                 )
-            self._count_bonus(extrinsic, bonus)
+            clipped = is_clipped(extrinsic, bonus, self.config.bonus)
+            self.episode.count_bonus(bonus, clipped=clipped)
+            self._tallies["train"].count_bonus(bonus, clipped=clipped)
         self.replay.add(state[-1], action, extrinsic, bonus, terminated or truncated)
         self.coverage.visit(ram, next_state[-1])
         return self._count_step(reward, terminated, truncated)
@@ -185,37 +159,15 @@ class Loop:
                 self.replay.update_priorities(batch.indices, learned.priorities)
                 if self._bonus_learn is not None:
                     self._bonus_learn(batch)
-                self._count_update(learned)
+                self._tallies["train"].count_update(learned)
             if self.training_steps % agent.target_update_steps == 0:
                 self.agent.update_target()
         self.training_steps += 1
 
-    def _count_update(self, learned: Learned) -> None:
-        tally = self._tallies["train"]
-        tally.updates += 1
-        tally.loss_sum += learned.loss
-        tally.greatest_q_sum += learned.greatest_q
-        tally.mass_low_sum += learned.target_mass_low
-        tally.mass_high_sum += learned.target_mass_high
-
-    def _count_bonus(self, extrinsic: float, bonus: float) -> None:
-        config = self.config.bonus
-        clipped = config.clip_sum and abs(extrinsic + config.scale * bonus) > 1.0
-        self.episode.bonus_sum += bonus
-        greatest = self.episode.bonus_max
-        self.episode.bonus_max = bonus if greatest is None else max(greatest, bonus)
-        self.episode.clipped_sums += clipped
-        self._tallies["train"].clipped_sums += clipped
-        self._bonuses.append(bonus)
-
     def _count_step(self, reward: float, terminated: bool, truncated: bool) -> Step:
         self.all_steps += 1
         episode, tally = self.episode, self._tallies[self.phase]
-        if reward > 0 and episode.first_reward_step is None:
-            episode.first_reward_step = episode.steps
-        episode.steps += 1
-        episode.game_return += reward
-        episode.clipped_return += clip_extrinsic(reward)
+        episode.count_step(reward)
         tally.steps += 1
         if not (terminated or truncated):
             return Step()
@@ -234,63 +186,29 @@ class Loop:
             self.phase = "train"
             self.iteration += 1
             self._tallies = {"train": IterationTally(), "evaluation": IterationTally()}
-            self._bonuses = []
         return Step(row, iteration_row)
 
     def _episode_row(self, ended: str) -> EpisodeRow:
         self.episodes[self.phase] += 1
-        train = self.phase == "train"
-        none_found = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
-        found = self.coverage.end_episode() if train else none_found
-        episode = self.episode
-        with_bonus = train and self.bonus is not None
+        found = self.coverage.end_episode() if self.phase == "train" else NOTHING_FOUND
         return EpisodeRow(
             iteration=self.iteration,
             phase=self.phase,
             episode=self.episodes[self.phase],
             end_step=self.training_steps,
-            steps=episode.steps,
-            game_return=episode.game_return,
-            clipped_return=episode.clipped_return,
             ended=ended,
-            first_reward_step=episode.first_reward_step,
-            **found,
-            bonus_sum=episode.bonus_sum if with_bonus else None,
-            bonus_max=episode.bonus_max,
-            clipped_share=episode.clipped_sums / episode.steps if with_bonus else None,
+            **(self.episode.columns() | found),
         )
 
     def _iteration_row(self, *, complete: bool) -> IterationRow:
-        tally = self._tallies[self.phase]
-        train = self.phase == "train"
-        returns = tally.returns
-        bonuses = np.asarray(self._bonuses) if train and self._bonuses else None
-        quantiles = np.quantile(bonuses, (0.05, 0.5, 0.95)).tolist() if bonuses is not None else [None] * 3
-        exploration = self.config.exploration
         return IterationRow(
             iteration=self.iteration,
             phase=self.phase,
             complete=complete,
             end_step=self.training_steps,
             end_frame=self.training_steps * self.config.world.frame_skip,
-            steps=tally.steps,
-            episodes=len(returns),
-            return_mean=float(np.mean(returns)) if returns else None,
-            return_min=min(returns) if returns else None,
-            return_max=max(returns) if returns else None,
-            epsilon=self.epsilon if train else exploration.epsilon_evaluation,
-            updates=tally.updates,
-            loss_mean=_mean(tally.loss_sum, tally.updates),
-            greatest_q_mean=_mean(tally.greatest_q_sum, tally.updates),
-            target_mass_low=_mean(tally.mass_low_sum, tally.updates),
-            target_mass_high=_mean(tally.mass_high_sum, tally.updates),
-            **self.coverage.totals(),
-            bonus_mean=float(bonuses.mean()) if bonuses is not None else None,
-            bonus_q05=quantiles[0],
-            bonus_q50=quantiles[1],
-            bonus_q95=quantiles[2],
-            bonus_max=float(bonuses.max()) if bonuses is not None else None,
-            clipped_share=tally.clipped_sums / tally.steps if bonuses is not None else None,
+            epsilon=self.epsilon if self.phase == "train" else self.config.exploration.epsilon_evaluation,
+            **(self._tallies[self.phase].columns() | self.coverage.totals()),
         )
 
     def state(self) -> dict[str, dict[str, Any]]:
@@ -302,9 +220,9 @@ class Loop:
             "episodes": self.episodes,
             "phase": self.phase,
             "playing": self._playing,
-            "episode": dataclasses.asdict(self.episode),
-            "tallies": {phase: dataclasses.asdict(tally) for phase, tally in self._tallies.items()},
-            "bonuses": np.asarray(self._bonuses, np.float64),
+            "episode": self.episode.state(),
+            "tallies": {phase: tally.state() for phase, tally in self._tallies.items()},
+            "bonuses": np.asarray(self._tallies["train"].bonuses, np.float64),
             "generators": {name: generator_state(generator) for name, generator in self._generators().items()},
             "game": np.frombuffer(self.game.snapshot(), np.uint8),
         }
@@ -333,7 +251,7 @@ class Loop:
         self._playing = loop["playing"]
         self.episode = EpisodeTally(**loop["episode"])
         self._tallies = {phase: IterationTally(**tally) for phase, tally in loop["tallies"].items()}
-        self._bonuses = loop["bonuses"].tolist()
+        self._tallies["train"].bonuses = loop["bonuses"].tolist()
         for name, generator in self._generators().items():
             restore_generator(generator, loop["generators"][name])
         self.game.restore(loop["game"].tobytes())
@@ -362,7 +280,3 @@ def new_agent(config: RunConfig, action_count: int) -> Rainbow:
     noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
     weights = stream(config.seed, "weights")
     return Rainbow(config.agent, shape, action_count, weights, config.machine.device, noise_scale)
-
-
-def _mean(total: float, count: int) -> float | None:
-    return total / count if count else None
