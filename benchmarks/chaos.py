@@ -11,23 +11,19 @@ has happened to it, the runs are made twice as long and go on. Mounting the tmpf
 
 import argparse
 import contextlib
-import http.client
-import http.server
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
+from chaos_cluster import Cluster
+from chaos_stores import Store, folder_store, s3_store
 from offpiste.config import RunConfig
 from offpiste.run.digest import digest
 from offpiste.run.train import train
@@ -35,7 +31,6 @@ from offpiste.store.records import REPRODUCIBLE, from_parquet
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import read_study
-from s3_server import free_port, s3_location, s3_server
 
 STUDY = """
 games = ["montezuma_revenge", "freeway"]
@@ -60,41 +55,10 @@ hidden_units = 32
 """
 FULL_SEEDS, QUICK_SEEDS = [0, 1, 2, 3, 4, 5], [0, 1]
 FULL_FRAMES, QUICK_FRAMES = 8_000, 4_000
-TMPFS_MEGABYTES = 300
 MOST_SECONDS = 3_600.0
 REFUSED_SECONDS = 20.0
 MOST_DRAIN_SECONDS = 40.0
 """Ray gives a node 30 seconds to end what it does."""
-
-COUNTER = '''
-"""Counts the steps that a Ray worker computes, in a file that survives it."""
-import importlib.abc, importlib.util, mmap, os, struct, sys
-
-class Counting(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name != "offpiste.run.loop":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        run = spec.loader.exec_module
-        def run_and_count(module):
-            run(module)
-            steps = module.Loop.steps
-            place = open(os.path.join(os.environ["CHAOS_COUNTS"], str(os.getpid())), "w+b")
-            place.write(bytes(8))
-            place.flush()
-            count = mmap.mmap(place.fileno(), 8)
-            def counted(self):
-                for step in steps(self):
-                    count[:] = struct.pack("q", struct.unpack("q", count[:])[0] + 1)
-                    yield step
-            module.Loop.steps = counted
-        spec.loader.exec_module = run_and_count
-        return spec
-
-if "CHAOS_COUNTS" in os.environ and any("default_worker.py" in word for word in sys.orig_argv):
-    sys.meta_path.insert(0, Counting())
-'''
 
 
 def main() -> int:
@@ -161,7 +125,7 @@ def tables_of(folder: Folder) -> dict[str, list[dict[str, Any]]]:
     return {table: from_parquet(folder.get(f"{table}.parquet") or b"") for table in REPRODUCIBLE}
 
 
-def compare(kind: str, runs: tuple[RunConfig, ...], store: Folder, alone: Path, cluster: "Cluster") -> bool:
+def compare(kind: str, runs: tuple[RunConfig, ...], store: Folder, alone: Path, cluster: Cluster) -> bool:
     """Print how the study compares with runs left alone, and return whether it is the same."""
     left_alone(runs, alone / str(runs[0].frames))
     equal, rows_equal, attempts, needed = 0, 0, 0, 0
@@ -189,7 +153,7 @@ def compare(kind: str, runs: tuple[RunConfig, ...], store: Folder, alone: Path, 
 class Chaos:
     """One study and what it goes through."""
 
-    def __init__(self, cluster: "Cluster", store: "Store", study: StudyFile, chance: random.Random) -> None:
+    def __init__(self, cluster: Cluster, store: Store, study: StudyFile, chance: random.Random) -> None:
         self._cluster = cluster
         self._store = store
         self._study = study
@@ -219,7 +183,7 @@ class Chaos:
         self._cluster.kill_driver()
         time.sleep(2.0)
         self._cluster.start_driver()
-        code = self._cluster.wait_for_driver()
+        code = self._cluster.wait_for_driver(MOST_SECONDS)
         assert code == 0, f"the study ended with {code}: {self._cluster.log()[-3_000:]}"
         states = {seen.state for seen in status.read_all(Folder(self._store.location), self._study.runs)}
         assert states == {"done"}, states
@@ -296,284 +260,6 @@ class Chaos:
 
     def _say(self, text: str) -> None:
         print(f"{time.monotonic() - self._start:6.0f} s  {text}", flush=True)
-
-
-# The cluster
-
-
-class Cluster:
-    """A Ray head and two nodes on this machine, and the driver of a study."""
-
-    def __init__(self, folder: Path, file: Path, location: str) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self._command = ["study", "run", str(file), "--store", location, "--address"]
-        self._port = free_port()
-        (folder / "site").mkdir()
-        (folder / "site" / "sitecustomize.py").write_text(COUNTER)
-        (folder / "counts").mkdir()
-        self._environment = os.environ | {
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": token_hex(32),
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_worker_niceness": "0",  # 15 otherwise, and a busy machine would hardly let them get on
-            "CHAOS_COUNTS": str(folder / "counts"),
-            "PYTHONPATH": str(folder / "site"),
-            "OMP_NUM_THREADS": "1",
-        }
-        self._nodes: dict[int, subprocess.Popen[bytes]] = {}
-        self._driver: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> "Cluster":
-        head = ["--head", f"--port={self._port}", "--include-dashboard=false", f"--temp-dir={self._folder}/ray"]
-        try:
-            self._nodes[-1] = self._start_ray([*head, "--num-cpus=0"], "head")
-            for number in (0, 1):
-                self.start_node(number)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in [*self._nodes.values(), self._driver]:
-            if process is not None and process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        self._kill_all()
-
-    def start_node(self, number: int) -> None:
-        """Let a node join."""
-        self._nodes[number] = self._start_ray([f"--address=127.0.0.1:{self._port}", "--num-cpus=1"], f"node-{number}")
-
-    def kill_raylet(self, number: int) -> None:
-        """Kill a node's raylet, and with it all that it started."""
-        node = self._nodes[number]
-        raylets = [pid for pid in self._ours() if parent_of(pid) == node.pid and "raylet/raylet" in command_of(pid)]
-        assert len(raylets) == 1, raylets
-        os.kill(raylets[0], signal.SIGKILL)
-        node.wait(timeout=120)
-
-    def stop_node(self, number: int) -> None:
-        """Ask a node to go."""
-        self._nodes[number].send_signal(signal.SIGTERM)
-
-    def node_has_gone(self, number: int) -> bool:
-        """Tell whether a node that was asked to go has gone."""
-        return self._nodes[number].poll() is not None
-
-    def start_driver(self) -> None:
-        """Give the command that runs the study."""
-        words = ["-m", "offpiste", *self._command, f"127.0.0.1:{self._port}"]
-        self._driver = self._start(sys.executable, words, "driver")
-
-    def kill_driver(self) -> None:
-        """Kill the study's driver."""
-        assert self._driver is not None
-        self._driver.kill()
-        self._driver.wait()
-
-    def driver_has_ended(self) -> int | None:
-        """Return the driver's exit code once it has ended."""
-        assert self._driver is not None
-        return self._driver.poll()
-
-    def wait_for_driver(self) -> int:
-        """Return the exit code of the driver."""
-        assert self._driver is not None
-        return self._driver.wait(timeout=MOST_SECONDS)
-
-    def workers(self) -> list[int]:
-        """Return the processes that compute steps of runs; Ray names them after their tasks."""
-        counting = {path.name for path in (self._folder / "counts").iterdir() if any(path.read_bytes())}
-        return [pid for pid in self._ours() if str(pid) in counting and "/seed-" in command_of(pid)]
-
-    def log(self) -> str:
-        """Return what the drivers said."""
-        return (self._folder / "driver.log").read_text() if (self._folder / "driver.log").exists() else ""
-
-    def steps_computed(self) -> int:
-        """Return the steps that all workers computed together."""
-        counts = [path.read_bytes() for path in (self._folder / "counts").iterdir()]
-        return sum(int.from_bytes(count, sys.byteorder) for count in counts)
-
-    def _start_ray(self, words: list[str], name: str) -> "subprocess.Popen[bytes]":
-        """Start Ray's processes and return once they are up; on a busy machine Ray gives up too soon, so try again."""
-        log = self._folder / f"{name}.log"
-        for _ in range(5):
-            before = log.read_text().count(STARTED) if log.exists() else 0
-            process = self._start("ray", ["start", *words, *SMALL_NODE], name)
-            while process.poll() is None:
-                if log.read_text().count(STARTED) > before:
-                    return process
-                time.sleep(0.2)
-            if name == "head":
-                self._kill_all()
-        raise SystemExit(f"Ray does not start: {log.read_text()[-2_000:]}")
-
-    def _start(self, program: str, words: list[str], name: str) -> "subprocess.Popen[bytes]":
-        with (self._folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                [program, *words], env=self._environment, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def _kill_all(self) -> None:
-        for pid in self._ours():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    def _ours(self) -> list[int]:
-        mark = f"CHAOS_COUNTS={self._folder / 'counts'}".encode()
-        found = []
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if mark in path.read_bytes():
-                    found.append(int(path.parent.name))
-        return found
-
-
-STARTED = "Ray runtime started."
-SMALL_NODE = ["--block", f"--object-store-memory={80 * 2**20}", "--disable-usage-stats"]
-
-
-def command_of(pid: int) -> str:
-    """Return how a process calls itself."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    return ""
-
-
-def parent_of(pid: int) -> int:
-    """Return the parent of a process."""
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
-
-
-# The stores and how they fail
-
-
-@dataclass(frozen=True)
-class Store:
-    """Where runs lie, and what can happen to that place."""
-
-    location: str
-    faults: dict[str, Callable[[], contextlib.AbstractContextManager[None]]]
-
-
-@contextlib.contextmanager
-def folder_store(work: Path) -> Iterator[Store]:
-    """Make a small disk."""
-    place = work / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={TMPFS_MEGABYTES}m", "none", str(place)], check=True)
-
-    @contextlib.contextmanager
-    def closed() -> Iterator[None]:
-        folders = [str(path) for name in ("objects", "manifests") for path in place.glob(f"store/*/*/*/{name}")]
-        subprocess.run(["chattr", "+i", *folders], check=True)
-        try:
-            yield
-        finally:
-            subprocess.run(["chattr", "-i", *folders], check=True)
-
-    @contextlib.contextmanager
-    def full() -> Iterator[None]:
-        filler = place / "filler"
-        try:
-            with contextlib.suppress(OSError), filler.open("wb", buffering=0) as out:
-                while out.write(bytes(2**20)):
-                    pass
-            with filler.open("r+b") as out:  # room for a status, not for a checkpoint
-                out.truncate(filler.stat().st_size - 64 * 1024)
-            yield
-        finally:
-            filler.unlink()
-
-    try:
-        yield Store(str(place / "store"), {"a store that refuses writes": closed, "a full disk": full})
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-@contextlib.contextmanager
-def s3_store(work: Path) -> Iterator[Store]:
-    """Start an S3 server, and a proxy before it that can refuse writes."""
-    with s3_server(work / "moto.log") as port:
-        proxy = Proxy(port)
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        yield Store(s3_location(proxy.server_port, "store"), {"a store that refuses writes": proxy.refusing})
-        proxy.shutdown()
-
-
-PER_CONNECTION = ("transfer-encoding", "content-length", "connection", "expect")
-
-
-class Proxy(http.server.ThreadingHTTPServer):
-    """Passes requests on to an S3 server, except writes of checkpoints while it is told to refuse them."""
-
-    daemon_threads = True
-
-    def __init__(self, target: int) -> None:
-        super().__init__(("127.0.0.1", 0), Passing)
-        self.target = target
-        self.refuses = False
-
-    @contextlib.contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Refuse for a while."""
-        self.refuses = True
-        try:
-            yield
-        finally:
-            self.refuses = False
-
-
-class Passing(http.server.BaseHTTPRequestHandler):
-    """One request."""
-
-    protocol_version = "HTTP/1.1"
-    server: Proxy
-
-    def _pass_on(self) -> None:
-        body = self._body()
-        writes = self.command in ("PUT", "POST") and ("/objects/" in self.path or "/manifests/" in self.path)
-        if writes and self.server.refuses:
-            self.send_response(503)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.target)
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in PER_CONNECTION}
-        connection.request(self.command, self.path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        self.send_response(answer.status)
-        for name, value in answer.getheaders():
-            if name.lower() not in (*PER_CONNECTION, "date", "server"):
-                self.send_header(name, value)
-        length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
-        self.send_header("Content-Length", length or "0")
-        self.end_headers()
-        self.wfile.write(content)
-        connection.close()
-
-    def _body(self) -> bytes:
-        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = []
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass  # what may follow the last part
-        return b"".join(parts)
-
-    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass_on  # noqa: N815
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 if __name__ == "__main__":
