@@ -3,12 +3,12 @@
 Deep Sea (`offpiste.worlds.deep_sea`) at a size where diving at random finds the treasure in a quarter of the runs, so
 that four of five are hardly luck. Every method plays under the same agent and the same scaled settings
 (`deep_sea.SETTINGS`), and runs of one seed share their random actions; so on a seed where ε-greedy's first random dives
-hit the treasure, those of every bonus do, and such seeds are passed over. Only β is chosen per bonus, from a grid of
-three values a factor of ten apart, on five seeds that the result does not use: the value that finds the treasure on
-more of them, then the one that needs fewer episodes, then the one that sees more cells. The result: on five other
-seeds, how many find the treasure within the budget, after how many episodes, the median of the cells seen, and the rank
-correlation (Spearman) between the bonus of a step and 1/√(true visits of the cell that it pays for, this one included),
-over all steps of the run. A run ends when it has found the treasure.
+hit the treasure, those of a bonus are likely to as well, and such seeds are passed over. Only β is chosen per bonus,
+from a grid of three values a factor of ten apart, on five seeds that the result does not use: the value that finds the
+treasure on more of them, then the one that needs fewer episodes, then the one that sees more cells. The result: on five
+other seeds, how many find the treasure within the budget, after how many episodes, the median of the cells seen, and
+the rank correlation (Spearman) between the bonus of a step and 1/√(true visits of the cell that it pays for, this one
+included), over all steps of the run. A run ends when it has found the treasure.
 
 The oracle pays for the cell that an action leads to. The paper's bonuses pay for the picture in which an action is
 taken, one step later. How much that matters, two kinds of arms tell: `late_oracle`, true counts that are paid as theirs
