@@ -118,7 +118,7 @@ def main() -> int:
     seeds = [0] if options.quick else unlucky_seeds(runs, FIRST_RESULT_SEED)
     tests = [Task(name, scale, seed) for name, scale in chosen.items() for seed in seeds]
     runs.do(tests)
-    if not options.quick:
+    if "epsilon_greedy" in names and not options.quick:
         runs.do([Task("epsilon_greedy", 0.0, seed) for seed in LUCK_SEEDS])
     return judge(tests, runs, chosen, quick=options.quick)
 

@@ -88,12 +88,13 @@ def main() -> int:
             words = [sys.executable, str(HERE / "offpiste_worker.py"), str(history), precision, str(CORES)]
             workers.append(Worker(f"offpiste {precision}", words))
         for name, network in ((peer, network) for peer in options.peer or PEERS for network in NETWORKS[peer]):
+            label = name if network == "own" else f"{name}, our network"
             try:
                 python = installed(options.environments / name, PEERS[name])
                 words = [str(python), str(HERE / f"{name}_worker.py"), str(history), network]
-                workers.append(Worker(name if network == "own" else f"{name}, our network", words))
+                workers.append(Worker(label, words))
             except WorkerFailed as failure:
-                print(f"left out: {name}: {failure}", flush=True)
+                print(f"left out: {label}: {failure}", flush=True)
         blocks = measure(workers, rounds, steps, first=0 if options.quick else SETTLED_STEPS)
     except WorkerFailed as failure:
         raise SystemExit(f"our own loop failed: {failure}") from None
