@@ -1,10 +1,12 @@
 """Bonuses that break the contract, each in its own way, and a few that keep it."""
 
 import math
+import os
 import random
+import sys
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -211,6 +213,34 @@ class RaisesOnceRestored(Good):
     def load_state(self, state: dict[str, Any]) -> None:
         super().load_state(state)
         del self.noise
+
+
+class CountsByHash(Good):
+    """Python hashes bytes differently in every process."""
+
+    def observe(self, transition: Transition) -> Any:
+        picture = hash(transition.frame.tobytes())
+        self.counts[picture] = self.counts.get(picture, 0) + 1
+        return self.weight / math.sqrt(self.counts[picture])
+
+
+class SavesAPlaceInMemory(Good):
+    places: ClassVar[dict[int, Any]] = {}
+
+    def state(self) -> Any:
+        self.places[id(self)] = super().state()
+        return {"place": id(self)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(self.places[state["place"]])
+
+
+class EndsTheNewProcess(Good):
+    def load_state(self, state: dict[str, Any]) -> None:
+        if sys.orig_argv[1:2] == ["-m"] and "new_process" in sys.orig_argv[2]:
+            print("the end", file=sys.stderr, flush=True)
+            os._exit(7)
+        super().load_state(state)
 
 
 class WritesIntoTheState(Good):

@@ -1,5 +1,6 @@
 """The contract: ours keep it, and each of the broken ones fails for its own reason alone."""
 
+import functools
 import itertools
 import math
 import re
@@ -19,6 +20,7 @@ from tests.bonuses import broken
 from tests.sameness import global_generators
 
 WITHOUT_LEARN = {Check.LEARN}
+check_here = functools.partial(check_bonus, new_process=False)
 
 
 def outcomes(report: Report, outcome: str) -> set[Check]:
@@ -81,26 +83,50 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
     ],
 )
 def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: Check, message: str) -> None:
-    report = check_bonus(kind)
+    report = check_here(kind)
     assert not report.passed
     assert set(report.failed) == {failed}, report
     assert re.search(message, report.failed[failed]), report
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (broken.CountsByHash, r"a new process after step 220, it paid .* at step 301 instead of .*; hash\(\) of text"),
+        (broken.SavesAPlaceInMemory, r"a new process, load_state raised KeyError: .* of its file\) at step 221$"),
+        (broken.EndsTheNewProcess, r"a new process, the process ended with code 7: the end$"),
+    ],
+)
+def test_a_bonus_that_lives_in_one_process_only_fails_in_a_new_one(kind: type[Any], message: str) -> None:
+    assert check_here(kind).passed
+    report = check_bonus(kind)
+    assert set(report.failed) == {Check.RESUME}, report
+    assert re.search(message, report.failed[Check.RESUME]), report
+
+
+def test_a_class_that_a_new_process_cannot_import_is_restored_in_this_one() -> None:
+    class Local(broken.Good):
+        pass
+
+    report = check_bonus(Local)
+    assert report.passed
+    assert "not tried in a new one, for test_a_class" in words(report, Check.RESUME)
+
+
 def test_what_cannot_be_checked_any_more_is_skipped_with_the_reason() -> None:
-    assert words(check_bonus(broken.WithoutOptions), Check.FINITE) == "not reached, since it has no Options"
-    raised = check_bonus(broken.Raises)
+    assert words(check_here(broken.WithoutOptions), Check.FINITE) == "not reached, since it has no Options"
+    raised = check_here(broken.Raises)
     assert words(raised, Check.FINITE) == words(raised, Check.COST) == "not reached, since observe raised an exception"
     assert outcomes(raised, "ok") == {Check.OPTIONS, Check.MAKING, Check.SEED, Check.STATE, Check.RESUME}
-    assert words(check_bonus(broken.SavesATensor), Check.RESUME) == "its state cannot be saved"
-    assert words(check_bonus(broken.Unseeded), Check.RESUME) == "what the same seed does not repeat cannot be compared"
+    assert words(check_here(broken.SavesATensor), Check.RESUME) == "its state cannot be saved"
+    assert words(check_here(broken.Unseeded), Check.RESUME) == "what the same seed does not repeat cannot be compared"
 
 
 def test_several_faults_are_all_found() -> None:
     class Both(broken.PaysLessThanNothing, broken.SavesATensor, broken.WritesIntoTheMemory):
         pass
 
-    assert set(check_bonus(Both).failed) == {Check.SIGN, Check.STATE, Check.INPUTS}
+    assert set(check_here(Both).failed) == {Check.SIGN, Check.STATE, Check.INPUTS}
 
 
 def test_what_a_bonus_declares_is_not_held_against_it() -> None:
@@ -108,26 +134,26 @@ def test_what_a_bonus_declares_is_not_held_against_it() -> None:
         (broken.DeclaresThatItMayPayLess, Check.SIGN),
         (broken.DeclaresThatItDoesNotMeasureVisits, Check.VISITS),
     ):
-        report = check_bonus(kind)
+        report = check_here(kind)
         assert report.passed, report
         assert outcomes(report, "skipped") == WITHOUT_LEARN | {declared}
         assert words(report, declared).startswith("it declares ")
 
 
 def test_the_options_given_are_the_options_checked() -> None:
-    assert check_bonus(broken.WithDemandingOptions, {"noise": 0.1}).passed
-    assert set(check_bonus(broken.Good, {"noise": math.inf}).failed) == {Check.FINITE}
-    refused = check_bonus(broken.Good, {"nose": 0.1})
+    assert check_here(broken.WithDemandingOptions, {"noise": 0.1}).passed
+    assert set(check_here(broken.Good, {"noise": math.inf}).failed) == {Check.FINITE}
+    refused = check_here(broken.Good, {"nose": 0.1})
     assert "did you mean 'bonus.options.noise'?" in refused.failed[Check.OPTIONS]
 
 
 def test_the_cost_is_told_and_never_fails() -> None:
-    assert re.fullmatch(r"[\d.e-]+ ms per observe on one thread", words(check_bonus(broken.Good), Check.COST))
-    cheap = words(check_bonus(broken.GoodLearner, agent_step_milliseconds=1e9), Check.COST)
+    assert re.fullmatch(r"[\d.e-]+ ms per observe on one thread", words(check_here(broken.Good), Check.COST))
+    cheap = words(check_here(broken.GoodLearner, agent_step_milliseconds=1e9), Check.COST)
     assert re.fullmatch(
         r".* and .* ms per learn, every 4 steps on one thread, under 1% of an agent step of 1e\+09 ms", cheap
     )
-    dear = check_bonus(broken.Good, agent_step_milliseconds=1e-6)
+    dear = check_here(broken.Good, agent_step_milliseconds=1e-6)
     assert dear.passed
     assert words(dear, Check.COST).endswith("; training takes more than twice as long as without a bonus")
 
@@ -139,7 +165,7 @@ def test_global_generators_threads_and_denormal_numbers_are_the_callers_again_af
     torch.manual_seed(3)
     before = everything()
     for kind in (broken.DrawsFromTorch, broken.DrawsFromNumpy, broken.Raises):
-        check_bonus(kind)
+        check_here(kind)
         assert everything() == before
 
 
@@ -172,7 +198,7 @@ def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
     assert len({step.frame.tobytes() for step in steps}) > 1_600
     assert len({step.action for step in steps}) == MOST_ACTIONS
     assert sum(step.reward != 0.0 for step in steps) > 10
-    endings = {(step.terminated, step.truncated) for step in steps[: check.SAVED_AFTER_STEPS]}
+    endings = {(step.terminated, step.truncated) for step in steps[: play.SAVED_AFTER_STEPS]}
     assert endings == {(False, False), (True, False), (False, True)}
     for before, after in itertools.pairwise(steps):
         for array in (before.state, before.next_state, before.ram):
@@ -197,7 +223,7 @@ class Collects(broken.Good):
 
 
 def test_a_batch_is_what_the_agent_would_have_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check_bonus(Collects).passed
+    assert check_here(Collects).passed
     steps = [*warm_up(), *[new_transition(play.NEW_GAME)] * check.REPEATS]
     assert any(batch.terminal.any() for batch in Collects.batches)
     for batch in Collects.batches:

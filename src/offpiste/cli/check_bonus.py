@@ -55,7 +55,7 @@ def agent_step_milliseconds() -> float:
     import numpy as np
 
     from offpiste.batch import Batch
-    from offpiste.bonuses.contract.check import as_in_a_run
+    from offpiste.bonuses.contract.specimen import as_in_a_run
     from offpiste.config import RunConfig
     from offpiste.run.loop import new_agent
     from offpiste.seeding import stream

@@ -2,50 +2,58 @@
 
 One bonus is watched over real play: 2,000 steps in ten games, then one new picture 300 times, and another once, which
 must pay more than the last of these: a bonus that merely falls with time does not. During the first of these steps a
-twin from the same seed goes beside it, and then also a bonus from another seed that was restored from its saved state;
-all must pay the same. Global generators are put back after every call: a bonus that draws from them is told so once,
-instead of failing wherever numbers have to repeat.
+twin from the same seed goes beside it, and then also two bonuses from another seed that were restored from its saved
+state, one of them in a new process; all must pay the same. Global generators are put back after every call: a bonus
+that draws from them is told so once, instead of failing wherever numbers have to repeat.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from offpiste.bonuses.base import Transition
-from offpiste.bonuses.contract.play import NEW_GAME, OTHER_NEW_GAME, SEED, new_transition, warm_up
+from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
+from offpiste.bonuses.contract.play import (
+    COMPARED_STEPS,
+    NEW_GAME,
+    OTHER_NEW_GAME,
+    OTHER_SEED,
+    SAVED_AFTER_STEPS,
+    SEED,
+    new_transition,
+    warm_up,
+)
 from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
-from offpiste.bonuses.contract.specimen import Raised, Specimen, Watch, kind_of
+from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, Watch, as_in_a_run, kind_of
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.config import AgentConfig, from_dict
-from offpiste.seeding import generator_state, restore_generator
+from offpiste.seeding import generator_state
 from offpiste.store import arrays
 
 REPEATS = 300
 FIRST_REPEATS, LAST_REPEATS = slice(0, 20), slice(199, 300)
-SAVED_AFTER_STEPS = 220
-"""By then episodes have ended in both ways."""
-COMPARED_STEPS = 410
-"""By then they have done so once more."""
-OTHER_SEED = SEED + 1
 
 
 def check_bonus(
-    kind: type[Any], options: Mapping[str, Any] | None = None, agent_step_milliseconds: float | None = None
+    kind: type[Any],
+    options: Mapping[str, Any] | None = None,
+    agent_step_milliseconds: float | None = None,
+    *,
+    new_process: bool = True,
 ) -> Report:
     """Put a bonus of this class and these options to the test; its cost is told as a share of an agent step, if known.
 
-    The checks do not stop at the first fault, and an exception inside the bonus is a fault like any other.
+    The checks do not stop at the first fault, and an exception inside the bonus is a fault like any other. Restoring
+    the bonus in a new process takes some seconds, and can be left out.
     """
     findings = Findings()
     try:
         with as_in_a_run(), seeded_globals(SEED):
-            _examine(kind, options or {}, agent_step_milliseconds, findings)
+            _examine(kind, options or {}, agent_step_milliseconds, new_process, findings)
     except Stop as stop:
         for check in Check:
             findings.skip(check, f"not reached, since {stop}")
@@ -53,21 +61,12 @@ def check_bonus(
     return Report(name, tuple(findings.results[check] for check in Check))
 
 
-@contextmanager
-def as_in_a_run() -> Iterator[None]:
-    """Compute on one thread, without denormal numbers."""
-    threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_flush_denormal(flushed)
-
-
 def _examine(
-    kind: type[Any], settings: Mapping[str, Any], agent_step_milliseconds: float | None, findings: Findings
+    kind: type[Any],
+    settings: Mapping[str, Any],
+    agent_step_milliseconds: float | None,
+    new_process: bool,
+    findings: Findings,
 ) -> None:
     options = _options(kind, settings, findings)
     steps, new, other_new = warm_up(), new_transition(NEW_GAME), new_transition(OTHER_NEW_GAME)
@@ -81,8 +80,12 @@ def _examine(
     _skip_what_is_declared(kind, watch)
     try:
         _compare_with_twin(watch, twin, steps[:SAVED_AFTER_STEPS])
-        _compare_with_restored(watch, twin, other, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
+        saved = _saved(watch)
+        _compare_with_restored(watch, twin, other, saved, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
         del twin, other
+        if saved is not None and new_process and not findings.failed:
+            _compare_with_new_process(watch, kind, settings, saved)
+        findings.accept(Check.RESUME)
         for transition in (*steps[COMPARED_STEPS:], *[new] * REPEATS, other_new):
             watch.step(transition)
     except Raised as raised:
@@ -133,12 +136,30 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
     watch.findings.accept(Check.SEED)
 
 
-def _compare_with_restored(watch: Watch, twin: Specimen, other: Specimen, steps: Sequence[Transition]) -> None:
+def _saved(watch: Watch) -> Saved | None:
+    """Save the watched bonus as a run does."""
+    findings = watch.findings
+    if findings.results[Check.SEED].outcome != "ok":
+        findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
+    generator = generator_state(watch.specimen.generator)
+    try:
+        state = watch.specimen.call("state")
+        fault = _fault_of_state(state)
+    except Raised as raised:
+        fault = str(raised)
+    if fault is not None:
+        findings.fail(Check.STATE, fault)
+        findings.skip(Check.RESUME, "its state cannot be saved")
+        return None
+    return Saved(arrays.pack(state), generator, watch.specimen.observed)
+
+
+def _compare_with_restored(
+    watch: Watch, twin: Specimen, other: Specimen, saved: Saved | None, steps: Sequence[Transition]
+) -> None:
     findings = watch.findings
     repeats = findings.results[Check.SEED].outcome == "ok"
-    if not repeats:
-        findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
-    restored = _restored(watch, other)
+    restored = other if saved is not None and _takes_up(other, saved, findings) else None
     for transition in steps:
         place = watch.specimen.place
         batch = watch.step(transition)
@@ -162,30 +183,36 @@ def _compare_with_restored(watch: Watch, twin: Specimen, other: Specimen, steps:
                 "state() and load_state() carry all that later bonuses depend on: counts, statistics, optimisers",
             )
     findings.accept(Check.STATE)
-    findings.accept(Check.RESUME)
 
 
-def _restored(watch: Watch, other: Specimen) -> Specimen | None:
-    """Save the watched bonus as a run does, and return another that has taken up from there."""
-    findings = watch.findings
-    generator = generator_state(watch.specimen.generator)
+def _takes_up(other: Specimen, saved: Saved, findings: Findings) -> bool:
     try:
-        state = watch.specimen.call("state")
-        fault = _fault_of_state(state)
-    except Raised as raised:
-        fault = str(raised)
-    if fault is not None:
-        findings.fail(Check.STATE, fault)
-        findings.skip(Check.RESUME, "its state cannot be saved")
-        return None
-    restore_generator(other.generator, generator)
-    other.observed = watch.specimen.observed
-    try:
-        other.call("load_state", arrays.unpack(arrays.pack(state)))
+        other.take_up(saved)
     except Raised as raised:
         findings.fail(Check.RESUME, str(raised))
-        return None
-    return other
+        return False
+    return True
+
+
+def _compare_with_new_process(watch: Watch, kind: type[Any], settings: Mapping[str, Any], saved: Saved) -> None:
+    findings = watch.findings
+    try:
+        found = paid_in_new_process(kind, settings, saved, learns=watch.learns)
+    except NotFound as error:
+        findings.accept(Check.RESUME, f"in this process; it was not tried in a new one, for {error}")
+        return
+    except Raised as raised:
+        findings.fail(Check.RESUME, f"restored in a new process, {raised}")
+        return
+    pairs = zip(found, watch.paid[saved.observed :], strict=True)
+    for number, (one, expected) in enumerate(pairs, saved.observed + 1):
+        if _differ(one, expected):
+            findings.fail(
+                Check.RESUME,
+                f"restored in a new process after step {saved.observed}, it paid {one:.9g} at step {number} instead of "
+                f"{expected:.9g}; hash() of text and bytes, id() and the order of sets change from process to process: "
+                "count with hashlib or zlib.crc32, and sort",
+            )
 
 
 def _fault_of_state(state: Any) -> str | None:

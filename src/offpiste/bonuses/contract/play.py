@@ -29,7 +29,12 @@ NEW_GAME, OTHER_NEW_GAME = "seaquest", "venture"
 """Where the pictures come from that are new after the warm-up."""
 WARM_UP_STEPS = 2_000
 EPISODE_STEPS = 100
+SAVED_AFTER_STEPS = 220
+"""When the bonus is saved; by then episodes have ended in both ways."""
+COMPARED_STEPS = 410
+"""How long it is compared with others; by then they have done so once more."""
 SEED = 0
+OTHER_SEED = 1
 
 
 @cache

@@ -66,6 +66,11 @@ class Findings:
     def __init__(self) -> None:
         self.results: dict[Check, Result] = {}
 
+    @property
+    def failed(self) -> bool:
+        """Whether anything is wrong so far."""
+        return any(result.outcome == "FAILED" for result in self.results.values())
+
     def fail(self, check: Check, words: str) -> None:
         """Say what is wrong and what to do about it."""
         self.results.setdefault(check, Result(check, "FAILED", words))

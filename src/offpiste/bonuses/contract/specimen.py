@@ -6,6 +6,8 @@ import random
 import sys
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,35 @@ from offpiste.bonuses.contract.play import SEED, WARM_UP_GAMES, batch_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.config import WorldConfig
-from offpiste.seeding import stream
+from offpiste.seeding import restore_generator, stream
+from offpiste.store import arrays
 from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
 
 class Raised(Exception):
     """The bonus raised an exception; the message says which."""
+
+
+@contextmanager
+def as_in_a_run() -> Iterator[None]:
+    """Compute on one thread, without denormal numbers."""
+    threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_flush_denormal(flushed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """A bonus as a run saves it."""
+
+    state: bytes
+    generator: dict[str, Any]
+    observed: int
 
 
 class Specimen:
@@ -62,6 +87,12 @@ class Specimen:
             self.drew_from = [library for library in states if states[library] != self._resting[library]]
             if self.drew_from:
                 _set_global_states(self._resting)
+
+    def take_up(self, saved: Saved) -> None:
+        """Go on where another one was saved."""
+        restore_generator(self.generator, saved.generator)
+        self.observed = saved.observed
+        self.call("load_state", arrays.unpack(saved.state))
 
     def step(self, transition: Transition, batch: Batch | None, *, writes: bool) -> float:
         """Show a batch, if there is one, and a transition, and return what is paid for it.

@@ -1,0 +1,93 @@
+"""Restore a bonus in a new process, as after a crash: there, hashes of text and the order of sets are others."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from offpiste.bonuses.contract.play import COMPARED_STEPS, OTHER_SEED, SEED, batch_of, warm_up
+from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, as_in_a_run
+from offpiste.bonuses.registry import find, options_of, seeded_globals
+from offpiste.config import BonusConfig
+from offpiste.errors import ConfigError
+from offpiste.seeding import stream
+
+HASH_SEEDS = ("1", "2")
+"""Of which the new process takes the one that this process does not have."""
+_STATE, _TASK, _ANSWER = "state.safetensors", "task.json", "answer.json"
+
+
+class NotFound(Exception):
+    """A new process does not find the class; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    name: str
+    options: dict[str, Any]
+    generator: dict[str, Any]
+    observed: int
+    learns: bool
+
+
+def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: Saved, *, learns: bool) -> list[float]:
+    """Return what a bonus pays, restored in a new process, until the steps that are compared are over."""
+    if kind.__module__ == "__main__" or "." in kind.__qualname__:
+        raise NotFound(f"{kind.__qualname__} is not a class of a module that can be imported")
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / _STATE).write_bytes(saved.state)
+        task = _Task(name, dict(options), saved.generator, saved.observed, learns)
+        (folder / _TASK).write_text(json.dumps(asdict(task)))
+        other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
+        ended = subprocess.run(
+            [sys.executable, "-m", __name__, place],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": other_hashes},
+            capture_output=True,
+            check=False,
+        )
+        if not (folder / _ANSWER).exists():
+            last_words = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise Raised(f"the process ended with code {ended.returncode}: {''.join(last_words)}")
+        answer = json.loads((folder / _ANSWER).read_text())
+    if "not found" in answer:
+        raise NotFound(answer["not found"])
+    if "raised" in answer:
+        raise Raised(answer["raised"])
+    return list(answer["paid"])
+
+
+def main(place: str) -> None:
+    """Carry out the task in a folder, and put the answer there."""
+    folder = Path(place)
+    task = _Task(**json.loads((folder / _TASK).read_text()))
+    answer: dict[str, Any]
+    try:
+        with as_in_a_run(), seeded_globals(SEED):
+            answer = {"paid": _paid(task, (folder / _STATE).read_bytes())}
+    except ConfigError as error:
+        answer = {"not found": str(error)}
+    except Raised as raised:
+        answer = {"raised": str(raised)}
+    (folder / _ANSWER).write_text(json.dumps(answer))
+
+
+def _paid(task: _Task, state: bytes) -> list[float]:
+    specimen = Specimen(find(task.name), options_of(BonusConfig(task.name, task.options)), OTHER_SEED)
+    specimen.take_up(Saved(state, task.generator, task.observed))
+    steps, draws, paid = warm_up()[:COMPARED_STEPS], stream(SEED, "check batches"), []
+    for number, transition in enumerate(steps):
+        batch = batch_of(steps[:number], draws) if task.learns else None
+        if number >= task.observed:
+            paid.append(specimen.step(transition, batch, writes=False))
+    return paid
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
