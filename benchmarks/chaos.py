@@ -59,6 +59,8 @@ MOST_SECONDS = 3_600.0
 REFUSED_SECONDS = 20.0
 MOST_DRAIN_SECONDS = 40.0
 """Ray gives a node 30 seconds to end what it does."""
+MOST_SAVING_SECONDS = 30.0
+"""A worker saves within a second or two, and the driver hears of it at once."""
 
 
 def main() -> int:
@@ -167,8 +169,8 @@ class Chaos:
         for _ in range(3):
             self._kill_worker(signal.SIGKILL)
         self._wait_for_log("failed, next try in")
-        self._kill_worker(signal.SIGTERM)
-        self._wait_for_log("its worker was told to stop")
+        while not self._stop_a_worker_at_work():
+            pass
         self._wait_for_progress()
         self._say("SIGKILL of a raylet")
         self._cluster.kill_raylet(0)
@@ -188,6 +190,18 @@ class Chaos:
         states = {seen.state for seen in status.read_all(Folder(self._store.location), self._study.runs)}
         assert states == {"done"}, states
         self._say("done")
+
+    def _stop_a_worker_at_work(self) -> bool:
+        """Ask a worker to go; tell whether it was at work, and saved and said so."""
+        self._kill_worker(signal.SIGTERM)
+        started = time.monotonic()
+        while "its worker was told to stop" not in self._cluster.log():
+            self._check(started)
+            if time.monotonic() - started > MOST_SAVING_SECONDS:
+                self._say("it was between two runs at that moment; once more")
+                return False
+            time.sleep(0.3)
+        return True
 
     def _stop_a_node_at_work(self) -> bool:
         """Ask a node to go; tell whether it was at work, and its worker saved and said so."""
