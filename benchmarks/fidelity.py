@@ -174,7 +174,7 @@ def draw(compared: list[Compared], published: dict[tuple[str, int], list[float]]
     figure = Figure(figsize=(3.2 * len(games), 2.8), layout="constrained")
     for panel, game in zip(figure.subplots(1, len(games), squeeze=False)[0], games, strict=True):
         ours = [row for row in compared if PLAN[row.name].game == game]
-        iterations = range(1, max(row.iteration for row in ours) + 2)
+        iterations = range(1, max(PLAN[row.name].frames for row in ours) // 1_000_000 + 1)
         low, high = ([limit(published[game, iteration]) for iteration in iterations] for limit in (min, max))
         panel.fill_between(iterations, low, high, color="#bbbbbb", alpha=0.4, linewidth=0)
         for iteration in iterations:
@@ -184,7 +184,8 @@ def draw(compared: list[Compared], published: dict[tuple[str, int], list[float]]
         for name, colour in zip(dict.fromkeys(row.name for row in ours), ("#0072b2", "#d55e00"), strict=False):
             line = [row for row in ours if row.name == name]
             label = f"offpiste, one run ({PLAN[name].precision})"
-            panel.plot([row.iteration for row in line], [row.ours for row in line], "-D", color=colour, label=label)
+            at, values = [row.iteration for row in line], [row.ours for row in line]
+            panel.plot(at, values, "-D", color=colour, markersize=4, linewidth=1.2, label=label)
         panel.set_title(game.replace("_", " ").capitalize(), fontsize=10)
         panel.set_xlabel("million frames")
         panel.set_xticks(list(iterations))
