@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -194,28 +195,22 @@ class Chaos:
     def _stop_a_worker_at_work(self) -> bool:
         """Ask a worker to go; tell whether it was at work, and saved and said so."""
         self._kill_worker(signal.SIGTERM)
-        started = time.monotonic()
-        while "its worker was told to stop" not in self._cluster.log():
-            self._check(started)
-            if time.monotonic() - started > MOST_SAVING_SECONDS:
-                self._say("it was between two runs at that moment; once more")
-                return False
-            time.sleep(0.3)
-        return True
+        said = self._wait_for_log("its worker was told to stop", lambda seconds: seconds > MOST_SAVING_SECONDS)
+        if not said:
+            self._say("it was between two runs at that moment; once more")
+        return said
 
     def _stop_a_node_at_work(self) -> bool:
         """Ask a node to go; tell whether it was at work, and its worker saved and said so."""
         self._wait_for_progress()
         self._say("SIGTERM of `ray start --block`")
         self._cluster.stop_node(1)
-        started = time.monotonic()
-        while "is going away" not in self._cluster.log():
-            self._check(started)
-            if self._cluster.node_has_gone(1) and time.monotonic() - started > MOST_DRAIN_SECONDS:
-                self._say("it had nothing to do at that moment; once more")
-                return False
-            time.sleep(0.3)
-        return True
+        said = self._wait_for_log(
+            "is going away", lambda seconds: self._cluster.node_has_gone(1) and seconds > MOST_DRAIN_SECONDS
+        )
+        if not said:
+            self._say("it had nothing to do at that moment; once more")
+        return said
 
     def _let_the_store_fail(self) -> None:
         for what, fail in self._store.faults.items():
@@ -257,11 +252,15 @@ class Chaos:
         store = Folder(self._store.location)
         return {f"{run.run_id}/{name}" for run in self._runs for name in store.below(run.run_id).list("manifests")}
 
-    def _wait_for_log(self, text: str) -> None:
+    def _wait_for_log(self, text: str, in_vain: Callable[[float], bool] = lambda _: False) -> bool:
+        """Wait until the drivers have said this; return False once that is in vain, after so many seconds."""
         started = time.monotonic()
         while text not in self._cluster.log():
             self._check(started)
+            if in_vain(time.monotonic() - started):
+                return False
             time.sleep(0.3)
+        return True
 
     def _check(self, started: float) -> None:
         """See to it that the study is under way."""

@@ -59,6 +59,11 @@ def find(name: str) -> type[Any]:
     return found
 
 
+def place_of(kind: type[Any]) -> str:
+    """Return the name by which a class is found, module:Class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
 def _reason(error: Exception, module_name: str) -> str:
     """Return why a module could not be imported, and in which line of which file."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):

@@ -74,9 +74,11 @@ def _detail(name: str) -> Iterator[str]:
     yield name
     about = [("actions", _actions(method.exploration))]
     if bonus.name != "none":
+        from offpiste.bonuses.registry import place_of  # imports torch
+
         kind = _kind(bonus.name)
         about += [
-            ("bonus", f"{kind.__module__}:{kind.__qualname__}"),
+            ("bonus", place_of(kind)),
             ("scale β", f"{bonus.scale:g}"),
             ("reward + β·bonus", _sum(method)),
         ]

@@ -29,7 +29,7 @@ from offpiste.bonuses.contract.play import (
 )
 from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
 from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, Watch, as_in_a_run, kind_of
-from offpiste.bonuses.registry import seeded_globals
+from offpiste.bonuses.registry import place_of, seeded_globals
 from offpiste.config import AgentConfig, from_dict
 from offpiste.seeding import generator_state
 from offpiste.store import arrays
@@ -57,8 +57,7 @@ def check_bonus(
     except Stop as stop:
         for check in Check:
             findings.skip(check, f"not reached, since {stop}")
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    return Report(name, tuple(findings.results[check] for check in Check))
+    return Report(place_of(kind), tuple(findings.results[check] for check in Check))
 
 
 def _examine(
@@ -133,14 +132,13 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
                 f"two bonuses from the same seed paid {watch.paid[-1]:.9g} and {found:.9g} {place}; draw from "
                 "context.generator only (layers may take their first weights from torch's global generator)",
             )
+            watch.findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
     watch.findings.accept(Check.SEED)
 
 
 def _saved(watch: Watch) -> Saved | None:
     """Save the watched bonus as a run does."""
     findings = watch.findings
-    if findings.results[Check.SEED].outcome != "ok":
-        findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
     generator = generator_state(watch.specimen.generator)
     try:
         state = watch.specimen.call("state")

@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from offpiste.bonuses.contract.play import COMPARED_STEPS, OTHER_SEED, SEED, batch_of, warm_up
+from offpiste.bonuses.contract.play import COMPARED_STEPS, OTHER_SEED, SEED, batch_draws, batch_of, warm_up
 from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, as_in_a_run
-from offpiste.bonuses.registry import find, options_of, seeded_globals
+from offpiste.bonuses.registry import find, options_of, place_of, seeded_globals
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
-from offpiste.seeding import stream
 
 HASH_SEEDS = ("1", "2")
 """Of which the new process takes the one that this process does not have."""
@@ -39,11 +38,10 @@ def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: Save
     """Return what a bonus pays, restored in a new process, until the steps that are compared are over."""
     if kind.__module__ == "__main__" or "." in kind.__qualname__:
         raise NotFound(f"{kind.__qualname__} is not a class of a module that can be imported")
-    name = f"{kind.__module__}:{kind.__qualname__}"
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / _STATE).write_bytes(saved.state)
-        task = _Task(name, dict(options), saved.generator, saved.observed, learns)
+        task = _Task(place_of(kind), dict(options), saved.generator, saved.observed, learns)
         (folder / _TASK).write_text(json.dumps(asdict(task)))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
@@ -81,7 +79,7 @@ def main(place: str) -> None:
 def _paid(task: _Task, state: bytes) -> list[float]:
     specimen = Specimen(find(task.name), options_of(BonusConfig(task.name, task.options)), OTHER_SEED)
     specimen.take_up(Saved(state, task.generator, task.observed))
-    steps, draws, paid = warm_up()[:COMPARED_STEPS], stream(SEED, "check batches"), []
+    steps, draws, paid = warm_up(COMPARED_STEPS), batch_draws(), []
     for number, transition in enumerate(steps):
         batch = batch_of(steps[:number], draws) if task.learns else None
         if number >= task.observed:

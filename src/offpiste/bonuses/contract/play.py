@@ -38,10 +38,11 @@ OTHER_SEED = 1
 
 
 @cache
-def warm_up() -> tuple[Transition, ...]:
-    """Return the same varied steps of real play at every call."""
-    steps = WARM_UP_STEPS // len(WARM_UP_GAMES)
-    return tuple(transition for game in WARM_UP_GAMES for transition in islice(random_play(game), steps))
+def warm_up(steps: int = WARM_UP_STEPS) -> tuple[Transition, ...]:
+    """Return the same varied steps of real play at every call, or the first of them."""
+    of_each = WARM_UP_STEPS // len(WARM_UP_GAMES)
+    played = (transition for game in WARM_UP_GAMES for transition in islice(random_play(game), of_each))
+    return tuple(islice(played, steps))
 
 
 @cache
@@ -67,6 +68,11 @@ def random_play(game: str) -> Iterator[Transition]:
                 break
             state = next_state
         lost = not lost
+
+
+def batch_draws() -> np.random.Generator:
+    """Return the generator from which all batches of a check are drawn, one after the other."""
+    return stream(SEED, "check batches")
 
 
 def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch | None:

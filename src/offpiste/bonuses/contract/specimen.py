@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from offpiste.batch import Batch
 from offpiste.bonuses.base import Context, Transition
-from offpiste.bonuses.contract.play import SEED, WARM_UP_GAMES, batch_of
+from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.config import WorldConfig
@@ -120,7 +120,7 @@ class Watch:
         self.shown: list[Transition] = []
         self.paid: list[float] = []
         self.writes = False
-        self._draws = stream(SEED, "check batches")
+        self._draws = batch_draws()
 
     def step(self, transition: Transition) -> Batch | None:
         """Show one transition, before it a batch where one is due, and return that batch."""
