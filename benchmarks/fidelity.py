@@ -1,20 +1,25 @@
-"""Is this Rainbow? Our ε-greedy training returns beside the ten published runs of Dopamine's, game by game.
+"""Is this Rainbow? Our ε-greedy training returns beside ten published runs of Dopamine's, game by game.
 
-`--train NAME` trains one of the runs below, or continues it, and keeps its records under results/fidelity; it takes
-hours, may be stopped at any time, and the same command goes on. Train bf16 where the processor computes in it, fp32
-elsewhere. Without it the kept records are compared: per iteration our mean return, the published range, and the
-probability of a value at least as far from the published mean, under a t-distribution fitted to the published runs.
-Bar: every complete iteration of every kept run lies inside the published range widened by half its width on both sides.
-`--figure FILE` draws our curves over the published ones. The published returns (google/dopamine, baselines/atari) are
-not ours to ship: `--published` names the file, with columns game, implementation, run, iteration, mean_train_return.
+`--train NAME` trains one of the runs below, or continues it, and puts its records in the place of those kept under
+results/fidelity; it takes hours, may be stopped at any time, and the same command goes on. Train bf16 where the
+processor computes in it, fp32 elsewhere. Without it the kept records are compared: per iteration our mean return, the
+published range, and the probability of a value at least as far from the published mean, under a t-distribution fitted
+to the published runs. Bar: every complete iteration of every kept run lies inside the published range widened by half
+its width on both sides. `--figure FILE` draws our curves over the published ones.
+
+The published runs, five of Dopamine in TensorFlow and five in JAX, are taken together: in these first iterations they
+overlap, later not. They are not part of offpiste. `--published` names a folder with the files GAME.json and
+GAME_CNN.json from baselines/atari/data of google/dopamine, or one CSV file of the same numbers with the columns game,
+implementation, iteration (from 0) and mean_train_return.
 """
 
 import argparse
 import csv
+import json
 import math
-import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -22,9 +27,11 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from offpiste.analysis.reference import read_dopamine
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.run.train import Progress, train
 from offpiste.store.records import from_parquet
+from offpiste.store.run_folder import mismatch
 from offpiste.store.storage import Folder
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +39,10 @@ RECORDS = ROOT / "results" / "fidelity"
 PUBLISHED = ROOT.parent / "shared" / "data" / "dopamine_rainbow_returns.csv"
 KEPT_FILES = ("run.json", "episodes.parquet", "iterations.parquet", "timing.parquet", "attempts.parquet")
 QUICK_FRAMES = 20_000
+ITERATION_FRAMES = 1_000_000
+
+Returns = dict[tuple[str, int], dict[str, list[float]]]
+"""Published returns by game and iteration, counted from 1, and then by implementation."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +98,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", choices=sorted(PLAN), metavar="NAME", help=f"one of {', '.join(sorted(PLAN))}")
     parser.add_argument("--frames", type=int, help="stop training here, to be continued")
-    parser.add_argument("--out", default="runs/fidelity", help="folder of the runs, outside the source tree")
-    parser.add_argument("--figure", type=Path, help="draw the comparison to this file (needs the extra `report`)")
-    parser.add_argument("--published", type=Path, default=PUBLISHED)
+    parser.add_argument("--out", default="runs/fidelity", help="folder of the runs, with replay and checkpoints")
+    parser.add_argument("--figure", type=Path, help="draw the comparison to this file")
+    parser.add_argument("--published", type=Path, default=PUBLISHED, help="folder or file of the published returns")
     parser.add_argument("--quick", action="store_true", help=f"compare what is kept, and train {QUICK_FRAMES:,} frames")
     options = parser.parse_args()
-    if not options.published.exists():
-        print(f"the published returns are not at {options.published}; name the file with --published")
-        return 2
     if options.train:
         planned = PLAN[options.train]
         if not train_and_keep(planned, options.out, options.frames or planned.frames):
             return 75
+    if options.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            config = replace(PLAN["breakout-fp32"].config, frames=QUICK_FRAMES)
+            last = train(config, Folder(folder))
+            mean = "no episode ended" if last.mean_return is None else f"mean return {last.mean_return:.2f}"
+            print(f"trained {last.frames:,} frames of {config.game}: {mean}")
+    if not options.published.exists():
+        print(f"nothing to compare with: {options.published} is not there; name Dopamine's files with --published")
+        return 2
     published = read_published(options.published)
     compared = [row for planned in PLAN.values() for row in compare(planned, published)]
     for row in compared:
@@ -106,17 +123,14 @@ def main() -> int:
             f"{row.name} iteration {row.iteration}: {row.ours:.2f}, published {row.least:.2f} to {row.most:.2f}, "
             f"p = {row.probability:.2f}{'' if row.inside else '  OUTSIDE'}"
         )
-    if options.quick:
-        with tempfile.TemporaryDirectory() as folder:
-            config = replace(PLAN["breakout-fp32"].config, frames=QUICK_FRAMES)
-            last = train(config, Folder(folder))
-            print(f"trained {last.frames:,} frames of {config.game}: mean return {last.mean_return or math.nan:.2f}")
     if options.figure:
         draw(compared, published, options.figure)
-    missing = [name for name in PLAN if not (RECORDS / name).exists()]
     inside = sum(row.inside for row in compared)
-    tail = f"; not yet trained: {', '.join(missing)}" if missing else ""
-    print(f"{inside} of {len(compared)} iterations inside the widened published range{tail}")
+    wanted = sum(planned.frames // ITERATION_FRAMES for planned in PLAN.values())
+    print(
+        f"{inside} of {len(compared)} iterations inside the widened published range; "
+        f"{len(compared)} of {wanted} planned ones are trained"
+    )
     return 0 if inside == len(compared) > 0 else 1
 
 
@@ -129,35 +143,56 @@ def train_and_keep(planned: Planned, out: str, frames: int) -> bool:
 
     last = train(replace(planned.config, frames=frames), folder, say)
     print()
-    if last.state != "finished" or folder.local_path is None:
+    if last.state != "finished":
         return False
     kept = RECORDS / planned.name
     kept.mkdir(parents=True, exist_ok=True)
     for name in KEPT_FILES:
-        shutil.copy(folder.local_path / name, kept / name)
+        data = folder.get(name)
+        assert data is not None, f"a finished run has no {name}"
+        (kept / name).write_bytes(data)
     return True
 
 
-def read_published(path: Path) -> dict[tuple[str, int], list[float]]:
-    """Return the published returns by game and iteration, counted from 1."""
-    returns: dict[tuple[str, int], list[float]] = {}
-    with path.open() as lines:
-        for row in csv.DictReader(lines):
-            key = (row["game"], int(row["iteration"]) + 1)
-            returns.setdefault(key, []).append(float(row["mean_train_return"]))
+def read_published(path: Path) -> Returns:
+    """Return what a folder of Dopamine's files says of our games, or a CSV file of all games."""
+    returns: Returns = {}
+    for game, implementation, iteration, value in of_dopamine(path) if path.is_dir() else of_table(path):
+        returns.setdefault((game, iteration), {}).setdefault(implementation, []).append(value)
     return returns
 
 
-def compare(planned: Planned, published: dict[tuple[str, int], list[float]]) -> list[Compared]:
-    """Set the complete iterations of one kept run beside the published ones."""
-    file = RECORDS / planned.name / "iterations.parquet"
-    if not file.exists():
+def of_dopamine(folder: Path) -> Iterator[tuple[str, str, int, float]]:
+    """Return game, implementation, iteration and return from Dopamine's own files."""
+    for game in dict.fromkeys(planned.game for planned in PLAN.values()):
+        for file, implementation in ((f"{game}.json", "TensorFlow"), (f"{game}_CNN.json", "JAX")):
+            for run in read_dopamine(folder / file).returns:
+                for iteration, value in enumerate(run, start=1):
+                    if value is not None:
+                        yield game, implementation, iteration, value
+
+
+def of_table(file: Path) -> Iterator[tuple[str, str, int, float]]:
+    """Return the same from a CSV file."""
+    names = {"tf": "TensorFlow", "jax": "JAX"}
+    with file.open() as lines:
+        for row in csv.DictReader(lines):
+            implementation = names[row["implementation"]]
+            yield row["game"], implementation, int(row["iteration"]) + 1, float(row["mean_train_return"])
+
+
+def compare(planned: Planned, published: Returns) -> list[Compared]:
+    """Set the complete iterations of one kept run beside the published ones of all implementations."""
+    folder = RECORDS / planned.name
+    if not folder.exists():
         return []
+    if why := mismatch(json.loads((folder / "run.json").read_bytes()), planned.config, accept_version=True):
+        raise SystemExit(f"{folder} holds {why}")
     rows = []
-    for row in from_parquet(file.read_bytes()):
-        others = np.array(published[planned.game, row["iteration"]])
+    for row in from_parquet((folder / "iterations.parquet").read_bytes()):
         if not row["complete"]:
             continue
+        others = np.concatenate(list(published[planned.game, row["iteration"]].values()))
         spread = others.std(ddof=1) * math.sqrt(1 + 1 / len(others))
         distance = abs(row["return_mean"] - others.mean()) / spread
         probability = 2 * float(stats.t.sf(distance, len(others) - 1))
@@ -166,32 +201,44 @@ def compare(planned: Planned, published: dict[tuple[str, int], list[float]]) -> 
     return rows
 
 
-def draw(compared: list[Compared], published: dict[tuple[str, int], list[float]], file: Path) -> None:
-    """Draw one panel per game: published runs as dots and their range as a band, ours as a line."""
+def draw(compared: list[Compared], published: Returns, file: Path) -> None:
+    """Draw one panel per game: published runs as dots, one column per implementation, their range, and ours."""
     from matplotlib.figure import Figure
 
+    columns = {"TensorFlow": (-0.1, "o"), "JAX": (0.1, "s")}
     games = list(dict.fromkeys(PLAN[row.name].game for row in compared))
-    figure = Figure(figsize=(3.2 * len(games), 2.8), layout="constrained")
-    for panel, game in zip(figure.subplots(1, len(games), squeeze=False)[0], games, strict=True):
+    figure = Figure(figsize=(3.2 * len(games), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(games), squeeze=False)[0]
+    for panel, game in zip(panels, games, strict=True):
         ours = [row for row in compared if PLAN[row.name].game == game]
-        iterations = range(1, max(PLAN[row.name].frames for row in ours) // 1_000_000 + 1)
-        low, high = ([limit(published[game, iteration]) for iteration in iterations] for limit in (min, max))
+        iterations = range(1, max(PLAN[row.name].frames for row in ours) // ITERATION_FRAMES + 1)
+        every = [np.concatenate(list(published[game, iteration].values())) for iteration in iterations]
+        low, high = ([float(limit(values)) for values in every] for limit in (np.min, np.max))
         panel.fill_between(iterations, low, high, color="#bbbbbb", alpha=0.4, linewidth=0)
-        for iteration in iterations:
-            values = published[game, iteration]
-            panel.plot([iteration] * len(values), values, "o", color="#888888", markersize=2.5)
-        panel.plot([], [], "o", color="#888888", markersize=2.5, label="Dopamine, ten published runs")
+        for implementation, (aside, marker) in columns.items():
+            dots = [(at + aside, value) for at in iterations for value in published[game, at].get(implementation, [])]
+            at, values = zip(*dots, strict=True) if dots else ((), ())
+            label = f"Dopamine in {implementation}, {len(dots) // len(iterations)} published runs"
+            panel.plot(at, values, marker, color="#777777", markersize=2.5, linewidth=0, label=label)
         for name, colour in zip(dict.fromkeys(row.name for row in ours), ("#0072b2", "#d55e00"), strict=False):
             line = [row for row in ours if row.name == name]
-            label = f"offpiste, one run ({PLAN[name].precision})"
-            at, values = [row.iteration for row in line], [row.ours for row in line]
-            panel.plot(at, values, "-D", color=colour, markersize=4, linewidth=1.2, label=label)
+            panel.plot(
+                [row.iteration for row in line],
+                [row.ours for row in line],
+                "-D",
+                color=colour,
+                markersize=6,
+                markerfacecolor="none",
+                linewidth=1.2,
+                label=f"offpiste, one run ({PLAN[name].precision})",
+            )
         panel.set_title(game.replace("_", " ").capitalize(), fontsize=10)
         panel.set_xlabel("million frames")
         panel.set_xticks(list(iterations))
         panel.set_ylim(bottom=0)
-        panel.legend(fontsize=7, frameon=False, loc="upper left")
-    figure.get_axes()[0].set_ylabel("mean training return")
+    panels[0].set_ylabel("mean training return")
+    labels = dict(pair[::-1] for panel in panels for pair in zip(*panel.get_legend_handles_labels(), strict=True))
+    figure.legend(labels.values(), labels.keys(), fontsize=7, frameon=False, loc="outside lower center", ncols=3)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=200)
 

@@ -59,8 +59,11 @@ PEERS = {
             *("tensorflow-probability==0.25.0", "tf-keras==2.18.0", "numpy<2.1", "setuptools<80"),
         ]
     ],
-    "tianshou": [["torch==2.13.0"], ["tianshou>=2", "ale-py", "opencv-python-headless"]],
-    "pfrl": [["torch==2.13.0"], ["pfrl", "packaging", "gymnasium", "ale-py", "opencv-python-headless"]],
+    "tianshou": [["torch==2.13.0"], ["tianshou==2.0.1", "ale-py==0.12.1", "opencv-python-headless"]],
+    "pfrl": [
+        ["torch==2.13.0"],
+        ["pfrl==0.4.0", "packaging", "gymnasium==1.4.0", "ale-py==0.12.1", "opencv-python-headless"],
+    ],
 }
 """What pip installs for each, one call after the other."""
 NETWORKS = {"dopamine": ["own"], "tianshou": ["own", "same"], "pfrl": ["own", "same"]}
@@ -87,12 +90,14 @@ def main() -> int:
         for precision in precisions:
             words = [sys.executable, str(HERE / "offpiste_worker.py"), str(history), precision, str(CORES)]
             workers.append(Worker(f"offpiste {precision}", words))
-        for name, network in ((peer, network) for peer in options.peer or PEERS for network in NETWORKS[peer]):
-            label = name if network == "own" else f"{name}, our network"
+        for name in options.peer or PEERS:
+            label = name
             try:
                 python = installed(options.environments / name, PEERS[name])
-                words = [str(python), str(HERE / f"{name}_worker.py"), str(history), network]
-                workers.append(Worker(label, words))
+                for network in NETWORKS[name]:
+                    label = name if network == "own" else f"{name}, our network"
+                    words = [str(python), str(HERE / f"{name}_worker.py"), str(history), network]
+                    workers.append(Worker(label, words))
             except WorkerFailed as failure:
                 print(f"left out: {label}: {failure}", flush=True)
         blocks = measure(workers, rounds, steps, first=0 if options.quick else SETTLED_STEPS)
