@@ -7,10 +7,10 @@ published range, and the probability of a value at least as far from the publish
 to the published runs. Bar: every complete iteration of every kept run lies inside the published range widened by half
 its width on both sides. `--figure FILE` draws our curves over the published ones.
 
-The published runs, five of Dopamine in TensorFlow and five in JAX, are taken together: in these first iterations they
-overlap, later not. They are not part of offpiste. `--published` names a folder with the files GAME.json and
-GAME_CNN.json from baselines/atari/data of google/dopamine, or one CSV file of the same numbers with the columns game,
-implementation, iteration (from 0) and mean_train_return.
+The published runs, five of Dopamine in TensorFlow and five in JAX, are taken together, since they overlap in these
+first iterations. They are not part of offpiste. `--published` names a folder with the files GAME.json and GAME_CNN.json
+from baselines/atari/data of google/dopamine, or one CSV file of the same numbers with the columns game, implementation,
+iteration (from 0) and mean_train_return.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from offpiste.analysis.reference import read_dopamine
@@ -192,13 +193,18 @@ def compare(planned: Planned, published: Returns) -> list[Compared]:
     for row in from_parquet((folder / "iterations.parquet").read_bytes()):
         if not row["complete"]:
             continue
-        others = np.concatenate(list(published[planned.game, row["iteration"]].values()))
+        others = pooled(published, planned.game, row["iteration"])
         spread = others.std(ddof=1) * math.sqrt(1 + 1 / len(others))
         distance = abs(row["return_mean"] - others.mean()) / spread
         probability = 2 * float(stats.t.sf(distance, len(others) - 1))
         least, most = float(others.min()), float(others.max())
         rows.append(Compared(planned.name, row["iteration"], row["return_mean"], least, most, probability))
     return rows
+
+
+def pooled(published: Returns, game: str, iteration: int) -> NDArray[np.float64]:
+    """Return what all implementations had in an iteration of a game."""
+    return np.concatenate([np.array(values) for values in published[game, iteration].values()])
 
 
 def draw(compared: list[Compared], published: Returns, file: Path) -> None:
@@ -212,7 +218,7 @@ def draw(compared: list[Compared], published: Returns, file: Path) -> None:
     for panel, game in zip(panels, games, strict=True):
         ours = [row for row in compared if PLAN[row.name].game == game]
         iterations = range(1, max(PLAN[row.name].frames for row in ours) // ITERATION_FRAMES + 1)
-        every = [np.concatenate(list(published[game, iteration].values())) for iteration in iterations]
+        every = [pooled(published, game, iteration) for iteration in iterations]
         low, high = ([float(limit(values)) for values in every] for limit in (np.min, np.max))
         panel.fill_between(iterations, low, high, color="#bbbbbb", alpha=0.4, linewidth=0)
         for implementation, (aside, marker) in columns.items():

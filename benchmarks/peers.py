@@ -91,15 +91,18 @@ def main() -> int:
             words = [sys.executable, str(HERE / "offpiste_worker.py"), str(history), precision, str(CORES)]
             workers.append(Worker(f"offpiste {precision}", words))
         for name in options.peer or PEERS:
-            label = name
             try:
                 python = installed(options.environments / name, PEERS[name])
-                for network in NETWORKS[name]:
-                    label = name if network == "own" else f"{name}, our network"
-                    words = [str(python), str(HERE / f"{name}_worker.py"), str(history), network]
-                    workers.append(Worker(label, words))
             except WorkerFailed as failure:
-                print(f"left out: {label}: {failure}", flush=True)
+                print(f"left out: {name}: {failure}", flush=True)
+                continue
+            for network in NETWORKS[name]:
+                label = name if network == "own" else f"{name}, our network"
+                words = [str(python), str(HERE / f"{name}_worker.py"), str(history), network]
+                try:
+                    workers.append(Worker(label, words))
+                except WorkerFailed as failure:
+                    print(f"left out: {label}: {failure}", flush=True)
         blocks = measure(workers, rounds, steps, first=0 if options.quick else SETTLED_STEPS)
     except WorkerFailed as failure:
         raise SystemExit(f"our own loop failed: {failure}") from None
