@@ -492,6 +492,15 @@ def test_a_fingerprint_is_the_same_after_toml(tmp_path: Path) -> None:
     assert fingerprint(method_settings(read_toml(path))) == fingerprint(method_settings(config))
 
 
+@pytest.mark.parametrize(("one", "other", "same"), [(1, 1.0, True), (1.5, 1, False), (True, 1, False), ("1", 1, False)])
+def test_an_options_fingerprint_is_that_of_its_value(one: object, other: object, same: bool) -> None:
+    prints = {
+        fingerprint(method_settings(RunConfig(bonus=BonusConfig(name="rnd", options={"rate": value}))))
+        for value in (one, other)
+    }
+    assert len(prints) == (1 if same else 2)
+
+
 # Identity
 
 

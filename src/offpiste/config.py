@@ -176,9 +176,13 @@ def protocol_settings(config: RunConfig) -> dict[str, Any]:
 
 
 def method_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that make up the way of exploring."""
+    """Return the settings that make up the way of exploring; an option of 1.0 is one of 1, however it was typed."""
     settings = to_dict(config)
-    return {"exploration": settings["exploration"], "bonus": settings["bonus"]}
+    bonus = settings["bonus"]
+    for option, value in bonus["options"].items():
+        if isinstance(value, float) and value.is_integer():
+            bonus["options"][option] = int(value)
+    return {"exploration": settings["exploration"], "bonus": bonus}
 
 
 def fingerprint(settings: dict[str, Any]) -> str:
