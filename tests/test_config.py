@@ -492,7 +492,17 @@ def test_a_fingerprint_is_the_same_after_toml(tmp_path: Path) -> None:
     assert fingerprint(method_settings(read_toml(path))) == fingerprint(method_settings(config))
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [(1, 1.0, True), (1.5, 1, False), (True, 1, False), ("1", 1, False)])
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (1, 1.0, True),
+        ({"sizes": [1, 2.5]}, {"sizes": [1.0, 2.5]}, True),
+        (1.5, 1, False),
+        (True, 1, False),
+        ("1", 1, False),
+        ("1.0", "1", False),
+    ],
+)
 def test_an_options_fingerprint_is_that_of_its_value(one: object, other: object, same: bool) -> None:
     prints = {
         fingerprint(method_settings(RunConfig(bonus=BonusConfig(name="rnd", options={"rate": value}))))

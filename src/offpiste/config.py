@@ -178,11 +178,13 @@ def protocol_settings(config: RunConfig) -> dict[str, Any]:
 def method_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that make up the way of exploring; an option of 1.0 is one of 1, however it was typed."""
     settings = to_dict(config)
-    bonus = settings["bonus"]
-    for option, value in bonus["options"].items():
-        if isinstance(value, float) and value.is_integer():
-            bonus["options"][option] = int(value)
-    return {"exploration": settings["exploration"], "bonus": bonus}
+    options = json.loads(json.dumps(settings["bonus"]["options"]), parse_float=_whole_if_so)
+    return {"exploration": settings["exploration"], "bonus": settings["bonus"] | {"options": options}}
+
+
+def _whole_if_so(text: str) -> int | float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def fingerprint(settings: dict[str, Any]) -> str:
