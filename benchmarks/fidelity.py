@@ -241,6 +241,7 @@ def draw(compared: list[Compared], published: Returns, file: Path) -> None:
         panel.set_title(game.replace("_", " ").capitalize(), fontsize=10)
         panel.set_xlabel("million frames")
         panel.set_xticks(list(iterations))
+        panel.margins(y=0.12)
         panel.set_ylim(bottom=0)
     panels[0].set_ylabel("mean training return")
     labels = dict(pair[::-1] for panel in panels for pair in zip(*panel.get_legend_handles_labels(), strict=True))
