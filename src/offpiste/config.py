@@ -23,7 +23,7 @@ import tomli_w
 
 from offpiste.errors import ConfigError, did_you_mean
 
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 """Raised by every change that alters the numbers of a run; a run is not resumed across it unasked."""
 
 PROTOCOL_TABLES = ("world", "agent", "schedule")

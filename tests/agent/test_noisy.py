@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from offpiste import methods
-from offpiste.agent.networks import NoisyLinear, ValueNetwork
+from offpiste.agent.networks import NoisyLinear, ValueNetwork, affine
 from offpiste.agent.rainbow import Rainbow, epsilon
 from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ScheduleConfig
@@ -92,7 +92,8 @@ def test_the_noise_matrix_has_rank_one_and_the_right_size() -> None:
 
 def test_a_sigma_of_zero_and_no_noise_are_a_plain_layer() -> None:
     noisy, x = layer(noise_scale=0.0), torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
-    plain = torch.nn.functional.linear(x, noisy.weight, noisy.bias)
+    plain = affine(x, noisy.weight, noisy.bias)
+    torch.testing.assert_close(plain, x @ noisy.weight.T + noisy.bias)
     noisy.draw_noise(stream(0, "noise"))
     assert torch.equal(noisy(x), plain)
     loud = layer(noise_scale=0.5)

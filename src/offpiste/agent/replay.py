@@ -65,7 +65,7 @@ class Replay:
         terminal = self.terminal[ahead]
         before_end = np.cumsum(terminal, axis=1) - terminal == 0  # true up to and including the first end
         rewards = mix(self.extrinsic[ahead], self.bonus[ahead], self._bonus_config)
-        returns = np.where(before_end, rewards, np.float32(0.0)) @ self._discounts
+        returns = (np.where(before_end, rewards, np.float32(0.0)) * self._discounts).sum(axis=1)
         return Batch(
             indices=indices,
             priorities=self._tree.leaves[indices],

@@ -98,6 +98,6 @@ def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch |
         priorities=np.ones(agent.batch_size),
         frames=frames,
         actions=np.array([steps[0].action for steps in runs]),
-        returns=((rewards * before_end) @ discounts).astype(np.float32),
+        returns=(rewards * before_end * discounts).sum(axis=1).astype(np.float32),
         terminal=np.asarray(ends.any(axis=1)),
     )
