@@ -52,12 +52,12 @@ class ValueNetwork(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the logits of the value distributions."""
-        # Converted first and then laid out anew: a third faster than both in one call.
-        x = states.to(self.hidden.weight.dtype).contiguous(memory_format=torch.channels_last).div_(255)
+        # Converted and scaled first, then laid out anew: a third less time than converting into the new layout.
+        x = states.to(self.hidden.weight.dtype).div_(255).contiguous(memory_format=torch.channels_last)
         for convolution in self.convolutions:
-            x = torch.relu(convolution(x))  # [batch, channels, height, width]
+            x = torch.relu_(convolution(x))  # [batch, channels, height, width]
         x = x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied
-        x = torch.relu(self.hidden(x))
+        x = torch.relu_(self.hidden(x))
         return self.head(x).view(-1, *self._outputs)  # type: ignore[no-any-return]
 
 
