@@ -1,16 +1,17 @@
 """Is this Rainbow? Our ε-greedy training returns beside ten published runs of Dopamine's, game by game.
 
 `--train NAME` trains one of the runs below, or continues it, and puts its records in the place of those kept under
-results/fidelity; it takes hours, may be stopped at any time, and the same command goes on. Train bf16 where the
-processor computes in it, fp32 elsewhere. Without it the kept records are compared: per iteration our mean return, the
-published range, and the probability of a value at least as far from the published mean, under a t-distribution fitted
-to the published runs. Bar: every complete iteration of every kept run lies inside the published range widened by half
-its width on both sides. `--figure FILE` draws our curves over the published ones.
+results/fidelity, unless those are longer; it takes hours, may be stopped at any time, and the same command goes on.
+Train bf16 where the processor computes in it, fp32 elsewhere. Without it the kept records are compared: per iteration
+our mean return, that of random play (the episodes that ended before the first update), the published range, and the
+probability of a value at least as far from the published mean, under a t-distribution fitted to the published runs.
+Bar: every complete iteration of every kept run lies inside the published range widened by half its width on both
+sides. `--figure FILE` draws our curves over the published ones.
 
-The published runs, five of Dopamine in TensorFlow and five in JAX, are taken together, since they overlap in these
-first iterations. They are not part of offpiste. `--published` names a folder with the files GAME.json and GAME_CNN.json
-from baselines/atari/data of google/dopamine, or one CSV file of the same numbers with the columns game, implementation,
-iteration (from 0) and mean_train_return.
+The published runs, five of Dopamine in TensorFlow and five in JAX, are taken together, and then each by themselves,
+which the bar does not judge. They are not part of offpiste. `--published` names a folder with the files GAME.json and
+GAME_CNN.json from baselines/atari/data of google/dopamine, or one CSV file of the same numbers with the columns game,
+implementation, iteration (from 0) and mean_train_return.
 """
 
 import argparse
@@ -21,11 +22,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from offpiste.analysis.reference import read_dopamine
@@ -81,17 +82,39 @@ class Compared:
     """One iteration beside the published ones."""
 
     name: str
+    results_version: int
     iteration: int
     ours: float
-    least: float
-    most: float
-    probability: float
+    random_play: float
+    published: dict[str, list[float]]
+    """By implementation."""
 
     @property
     def inside(self) -> bool:
-        """Whether ours lies in the published range widened by half its width on both sides."""
-        margin = (self.most - self.least) / 2
-        return self.least - margin <= self.ours <= self.most + margin
+        """Whether ours lies in the range of all published runs widened by half its width on both sides."""
+        least, most = min(self.pooled), max(self.pooled)
+        margin = (most - least) / 2
+        return least - margin <= self.ours <= most + margin
+
+    @property
+    def pooled(self) -> list[float]:
+        """What all implementations had."""
+        return list(chain.from_iterable(self.published.values()))
+
+    def __str__(self) -> str:
+        """Return the comparison in words."""
+        alone = "; ".join(f"{name} {beside(self.ours, values)}" for name, values in self.published.items())
+        return (
+            f"{self.name} iteration {self.iteration}: {self.ours:.2f}, random play {self.random_play:.2f}, "
+            f"published {beside(self.ours, self.pooled)} ({alone}){'' if self.inside else '  OUTSIDE'}"
+        )
+
+
+def beside(ours: float, others: list[float]) -> str:
+    """Return their range, and the probability of one more value at least as far from their mean."""
+    spread = np.std(others, ddof=1) * math.sqrt(1 + 1 / len(others))
+    probability = 2 * float(stats.t.sf(abs(ours - np.mean(others)) / spread, len(others) - 1))
+    return f"{min(others):.2f} to {max(others):.2f}, p = {probability:.2g}"
 
 
 def main() -> int:
@@ -120,23 +143,21 @@ def main() -> int:
     published = read_published(options.published)
     compared = [row for planned in PLAN.values() for row in compare(planned, published)]
     for row in compared:
-        print(
-            f"{row.name} iteration {row.iteration}: {row.ours:.2f}, published {row.least:.2f} to {row.most:.2f}, "
-            f"p = {row.probability:.2f}{'' if row.inside else '  OUTSIDE'}"
-        )
+        print(row)
     if options.figure:
         draw(compared, published, options.figure)
     inside = sum(row.inside for row in compared)
     wanted = sum(planned.frames // ITERATION_FRAMES for planned in PLAN.values())
     print(
         f"{inside} of {len(compared)} iterations inside the widened published range; "
-        f"{len(compared)} of {wanted} planned ones are trained"
+        f"{len(compared)} of {wanted} planned ones are trained, by results version "
+        + " and ".join(map(str, sorted({row.results_version for row in compared})))
     )
     return 0 if inside == len(compared) > 0 else 1
 
 
 def train_and_keep(planned: Planned, out: str, frames: int) -> bool:
-    """Train one run and copy its records; return whether it got to the end."""
+    """Train one run and copy its records, unless longer ones are kept; return whether it got to the end."""
     folder = Folder(out).below(planned.name)
 
     def say(progress: Progress) -> None:
@@ -147,12 +168,21 @@ def train_and_keep(planned: Planned, out: str, frames: int) -> bool:
     if last.state != "finished":
         return False
     kept = RECORDS / planned.name
+    old = kept / "iterations.parquet"
+    if old.exists() and len(complete_iterations(old)) > last.frames // ITERATION_FRAMES:
+        print(f"its records stay in {out}: longer ones are kept in {kept}")
+        return True
     kept.mkdir(parents=True, exist_ok=True)
     for name in KEPT_FILES:
         data = folder.get(name)
         assert data is not None, f"a finished run has no {name}"
         (kept / name).write_bytes(data)
     return True
+
+
+def complete_iterations(file: Path) -> list[dict[str, Any]]:
+    """Return the complete iterations of a run."""
+    return [row for row in from_parquet(file.read_bytes()) if row["complete"]]
 
 
 def read_published(path: Path) -> Returns:
@@ -187,24 +217,23 @@ def compare(planned: Planned, published: Returns) -> list[Compared]:
     folder = RECORDS / planned.name
     if not folder.exists():
         return []
-    if why := mismatch(json.loads((folder / "run.json").read_bytes()), planned.config, accept_version=True):
+    about = json.loads((folder / "run.json").read_bytes())
+    if why := mismatch(about, planned.config, accept_version=True):
         raise SystemExit(f"{folder} holds {why}")
-    rows = []
-    for row in from_parquet((folder / "iterations.parquet").read_bytes()):
-        if not row["complete"]:
-            continue
-        others = pooled(published, planned.game, row["iteration"])
-        spread = others.std(ddof=1) * math.sqrt(1 + 1 / len(others))
-        distance = abs(row["return_mean"] - others.mean()) / spread
-        probability = 2 * float(stats.t.sf(distance, len(others) - 1))
-        least, most = float(others.min()), float(others.max())
-        rows.append(Compared(planned.name, row["iteration"], row["return_mean"], least, most, probability))
-    return rows
-
-
-def pooled(published: Returns, game: str, iteration: int) -> NDArray[np.float64]:
-    """Return what all implementations had in an iteration of a game."""
-    return np.concatenate([np.array(values) for values in published[game, iteration].values()])
+    episodes = from_parquet((folder / "episodes.parquet").read_bytes())
+    before = planned.config.agent.min_history_steps
+    random_play = float(np.mean([row["game_return"] for row in episodes if row["end_step"] <= before]))
+    return [
+        Compared(
+            planned.name,
+            about["results_version"],
+            row["iteration"],
+            row["return_mean"],
+            random_play,
+            published[planned.game, row["iteration"]],
+        )
+        for row in complete_iterations(folder / "iterations.parquet")
+    ]
 
 
 def draw(compared: list[Compared], published: Returns, file: Path) -> None:
@@ -218,7 +247,7 @@ def draw(compared: list[Compared], published: Returns, file: Path) -> None:
     for panel, game in zip(panels, games, strict=True):
         ours = [row for row in compared if PLAN[row.name].game == game]
         iterations = range(1, max(PLAN[row.name].frames for row in ours) // ITERATION_FRAMES + 1)
-        every = [pooled(published, game, iteration) for iteration in iterations]
+        every = [list(chain.from_iterable(published[game, at].values())) for at in iterations]
         low, high = ([float(limit(values)) for values in every] for limit in (np.min, np.max))
         panel.fill_between(iterations, low, high, color="#bbbbbb", alpha=0.4, linewidth=0)
         for implementation, (aside, marker) in columns.items():

@@ -5,13 +5,16 @@ import importlib
 import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from offpiste.store.records import from_parquet
+from offpiste.store.storage import Folder
 
 ROOT = Path(__file__).parents[1]
 RECORDS = sorted((ROOT / "results" / "fidelity").glob("*-fp32"))
@@ -84,8 +87,10 @@ def test_ours_in_the_middle_of_the_published_runs_is_likely(compare: Compare, tm
     assert code == 0
     assert len(lines) == len(kept()) + 1
     for line, ((game, iteration), ours) in zip(lines, sorted(kept().items(), key=order), strict=False):
-        assert line == (
-            f"{game}-fp32 iteration {iteration}: {ours:.2f}, published {ours - 1:.2f} to {ours + 1:.2f}, p = 1.00"
+        assert line.startswith(f"{game}-fp32 iteration {iteration}: {ours:.2f}, random play ")
+        assert line.endswith(
+            f"published {ours - 1:.2f} to {ours + 1:.2f}, p = 1 (TensorFlow {ours - 1:.2f} to {ours + 1:.2f}, p = 1; "
+            f"JAX {ours - 0.5:.2f} to {ours + 0.5:.2f}, p = 1)"
         )
     assert lines[-1].startswith(f"{len(kept())} of {len(kept())} iterations inside")
 
@@ -113,7 +118,37 @@ def test_p_is_that_of_one_more_value_under_students_t(compare: Compare, tmp_path
     # four values at ±1 and ±0.5 have a deviation of √(5/6); with √(1 + 1/4) for one more, 3.182 of these leave 5% in
     # Student's table at 3 degrees of freedom
     _, lines = compare(as_table(tmp_path / "published.csv", published(3.182 * math.sqrt(5 / 6 * 5 / 4))))
-    assert all("p = 0.05" in line for line in lines[:-1])
+    assert all("p = 0.05 (" in line for line in lines[:-1])
+
+
+def test_each_implementation_has_a_p_of_its_own(compare: Compare, tmp_path: Path) -> None:
+    # two values at ±1 have a deviation of √2, with √(1 + 1/2) for one more √3; at 1 degree of freedom half lies beyond
+    _, lines = compare(as_table(tmp_path / "published.csv", published(math.sqrt(3))))
+    assert all(re.search(r"TensorFlow \S+ to \S+, p = 0\.5;", line) for line in lines[:-1])
+
+
+def test_random_play_is_what_ended_before_the_first_update(compare: Compare, tmp_path: Path) -> None:
+    _, lines = compare(as_table(tmp_path / "published.csv", published(0.0)))
+    for folder in RECORDS:
+        episodes = from_parquet((folder / "episodes.parquet").read_bytes())
+        early = [row["game_return"] for row in episodes if row["end_step"] <= 20_000]
+        assert f"random play {sum(early) / len(early):.2f}," in next(line for line in lines if folder.name in line)
+
+
+@pytest.mark.usefixtures("compare")  # which makes the program importable
+@pytest.mark.parametrize(("frames", "replaced"), [(1_000_000, False), (2_000_000, True)])
+def test_kept_records_are_not_replaced_by_shorter_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frames: int, replaced: bool
+) -> None:
+    program = importlib.import_module("fidelity")
+    shutil.copytree(ROOT / "results" / "fidelity" / "asterix-fp32", tmp_path / "asterix-fp32")
+    runs = tmp_path / "runs"
+    for name in program.KEPT_FILES:
+        Folder(runs).below("asterix-fp32").put(name, b"new")
+    monkeypatch.setattr(program, "RECORDS", tmp_path)
+    monkeypatch.setattr(program, "train", lambda *_: SimpleNamespace(state="finished", frames=frames))
+    assert program.train_and_keep(program.PLAN["asterix-fp32"], str(runs), frames)
+    assert ((tmp_path / "asterix-fp32" / "run.json").read_bytes() == b"new") == replaced
 
 
 def test_without_published_runs_it_says_what_to_name(compare: Compare, tmp_path: Path) -> None:

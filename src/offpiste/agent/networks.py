@@ -114,7 +114,7 @@ class NoisyLinear(nn.Module):
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return x Wᵀ + b, as the transpose of W xᵀ + b: for 32 rows of 7,744 inputs that takes half the time."""
+    """Return x Wᵀ + b as the transpose of W xᵀ + b, which takes a CPU half the time for 32 rows of 7,744 inputs."""
     return torch.addmm(bias[:, None], weight, x.t()).t()
 
 

@@ -112,7 +112,7 @@ class Rainbow:
         self._descend((weights * loss).mean())
         with torch.no_grad():
             means = torch.stack([loss.mean(), greatest_q.mean(), target[:, 0].mean(), target[:, -1].mean()])
-            # One transfer, and so one wait for the device, per update.
+            # All that comes back, in one transfer: one wait for the result per update.
             found = torch.cat([new_priorities(loss), means]).double().cpu().numpy()
         return Learned(found[:-4], *found[-4:].tolist())
 
