@@ -233,7 +233,7 @@ def test_what_a_study_costs_on_gpus_follows_from_the_rates_that_the_page_gives()
 def test_what_the_comparison_costs_on_processors_follows_from_the_tables_of_the_page() -> None:
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     table = {row[0]: row[1].split(" to ") for row in _table(ROOT / "docs" / "performance.md", "bonus")}
-    step = 1 / float(_said(text, r"that is (\d+) agent steps"))
+    step = 1 / float(_said(text, r"reckon with (\d+) agent steps"))
     bonus = {name: sum(map(float, spans)) / len(spans) / 1e3 for name, spans in table.items()}
     assert len(bonus) == 5
     all_six = 6 * step + sum(bonus.values())
