@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     options = parser.parse_args()
     prepare(MachineConfig(device=options.device, threads=options.threads))
-    blocks = 3 if options.quick else 20
+    blocks = 7 if options.quick else 20
     ratios = {}
     for precision in options.precision or ("fp32", "bf16"):
         loop = warm_loop(precision, WARM_STEPS // 4 if options.quick else WARM_STEPS, options.device)
