@@ -92,22 +92,23 @@ class Compared:
     @property
     def inside(self) -> bool:
         """Whether ours lies in the range of all published runs widened by half its width on both sides."""
-        least, most = min(self.pooled), max(self.pooled)
+        every = pooled(self.published)
+        least, most = min(every), max(every)
         margin = (most - least) / 2
         return least - margin <= self.ours <= most + margin
-
-    @property
-    def pooled(self) -> list[float]:
-        """What all implementations had."""
-        return list(chain.from_iterable(self.published.values()))
 
     def __str__(self) -> str:
         """Return the comparison in words."""
         alone = "; ".join(f"{name} {beside(self.ours, values)}" for name, values in self.published.items())
         return (
             f"{self.name} iteration {self.iteration}: {self.ours:.2f}, random play {self.random_play:.2f}, "
-            f"published {beside(self.ours, self.pooled)} ({alone}){'' if self.inside else '  OUTSIDE'}"
+            f"published {beside(self.ours, pooled(self.published))} ({alone}){'' if self.inside else '  OUTSIDE'}"
         )
+
+
+def pooled(published: dict[str, list[float]]) -> list[float]:
+    """Return what all implementations had."""
+    return list(chain.from_iterable(published.values()))
 
 
 def beside(ours: float, others: list[float]) -> str:
@@ -247,7 +248,7 @@ def draw(compared: list[Compared], published: Returns, file: Path) -> None:
     for panel, game in zip(panels, games, strict=True):
         ours = [row for row in compared if PLAN[row.name].game == game]
         iterations = range(1, max(PLAN[row.name].frames for row in ours) // ITERATION_FRAMES + 1)
-        every = [list(chain.from_iterable(published[game, at].values())) for at in iterations]
+        every = [pooled(published[game, at]) for at in iterations]
         low, high = ([float(limit(values)) for values in every] for limit in (np.min, np.max))
         panel.fill_between(iterations, low, high, color="#bbbbbb", alpha=0.4, linewidth=0)
         for implementation, (aside, marker) in columns.items():

@@ -1,4 +1,4 @@
-"""What the learner and learned bonuses share: convolutions with SAME padding, and networks as plain arrays."""
+"""What the learner and learned bonuses share: pictures as numbers, SAME padding, and networks as plain arrays."""
 
 import math
 from collections.abc import Mapping
@@ -25,6 +25,12 @@ class SameConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the feature maps, before any nonlinearity."""
         return self.convolution(self.pad(x))  # type: ignore[no-any-return]
+
+
+def as_numbers(pictures: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return uint8 pictures [batch, planes, height, width] as numbers from 0 to 1, in the layout of convolutions."""
+    # Converted and scaled first, then laid out anew: a third less time than converting into the new layout.
+    return pictures.to(dtype).div_(255).contiguous(memory_format=torch.channels_last)
 
 
 def same_padding(length: int, kernel: int, stride: int) -> tuple[int, int]:

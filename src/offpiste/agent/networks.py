@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from offpiste.config import AgentConfig
-from offpiste.neural import SameConvolution
+from offpiste.neural import SameConvolution, as_numbers
 
 _KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
 
@@ -52,8 +52,7 @@ class ValueNetwork(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the logits of the value distributions."""
-        # Converted and scaled first, then laid out anew: a third less time than converting into the new layout.
-        x = states.to(self.hidden.weight.dtype).div_(255).contiguous(memory_format=torch.channels_last)
+        x = as_numbers(states, self.hidden.weight.dtype)
         for convolution in self.convolutions:
             x = torch.relu_(convolution(x))  # [batch, channels, height, width]
         x = x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied

@@ -21,7 +21,7 @@ from torch.nn import functional
 from offpiste.bonuses.base import Context, Transition
 from offpiste.config import check_above_zero
 from offpiste.errors import ConfigError
-from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays
+from offpiste.neural import SameConvolution, adam_arrays, as_numbers, load_adam, load_network, network_arrays
 
 _SIZES = (42, 21, 11, 6)
 """Side of the picture before each convolution; 3 after the last."""
@@ -102,7 +102,7 @@ class CuriosityNetwork(nn.Module):
 
     def embed(self, pictures: Tensor) -> Tensor:
         """Return φ, [batch, 288], of uint8 pictures [batch, planes, 42, 42]."""
-        x = pictures.to(torch.float32).contiguous(memory_format=torch.channels_last).div_(255)
+        x = as_numbers(pictures, torch.float32)
         for convolution in self.convolutions:
             x = functional.elu(convolution(x))  # [batch, 32, height, width]
         return x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied
