@@ -244,7 +244,8 @@ def test_a_run_on_s3_that_was_continued_equals_one_on_a_disk(
     assert train(tiny_run(machine=machine), Folder(location)).state == "finished"
     folder = Folder(location)
     assert digest(folder) == undisturbed.digest
-    assert folder.list() == sorted([*(f"{table}.parquet" for table in TABLES), "run.json", "status.json"])
+    marks = [f"finished-{frames:012d}.json" for frames in (200, 400)]
+    assert folder.list() == sorted([*(f"{table}.parquet" for table in TABLES), *marks, "run.json", "status.json"])
     assert folder.list("tensorboard") == []
     assert from_parquet(folder.get("iterations.parquet") or b"") == rows(undisturbed.path, "iterations")
 

@@ -1,24 +1,30 @@
 """A checkpoint is restored whole or not at all, whatever breaks and whoever else writes."""
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offpiste.errors import CheckpointError, StoreError, Superseded
+from offpiste.store import checkpoints as checkpoints_module
 from offpiste.store.checkpoints import (
     Checkpoints,
     Saved,
     attempt_names,
+    attempt_order,
     begin_attempt,
     checksum,
+    delete_unneeded,
     newest_object,
     newest_whole,
     read_manifest,
 )
 from offpiste.store.storage import Folder
+from tests.late_writer import every_sleep
 
 FIRST = {"loop": b"first loop", "agent": b"first agent"}
 SECOND = {"loop": b"second loop", "agent": b"second agent"}
@@ -163,16 +169,17 @@ def test_a_broken_object_of_the_newest_checkpoint_leads_back_to_the_one_before(
         folder.delete(victim)
     else:
         folder.put(victim, damage(SECOND["agent"]))
-    newest = folder.list("manifests")[-1]
+    whole, broken = folder.list("manifests")
     later = begun(folder)
     restored = later.restore()
     assert restored is not None
     assert (restored.step, restored.objects) == (1, FIRST | {"chunk/a": b"one"})
     assert restored.broken == [f"{victim} {message}"]
-    assert newest not in folder.list("manifests")
-    # From there the run goes on, and what is left of the broken checkpoint disappears.
+    assert folder.list("manifests") == [whole, broken]  # nothing is deleted before there is a new checkpoint
     later.save(2, SECOND, lasting(a=b"one"))
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
+    assert whole in folder.list("manifests")
+    assert broken not in folder.list("manifests")
     assert victim.removeprefix("objects/") not in folder.list("objects")
 
 
@@ -203,11 +210,14 @@ def test_a_damaged_manifest_leads_back_to_the_one_before(
     assert data is not None
     assert damage(data) != data
     folder.put(f"manifests/{name}", damage(data))
-    restored = begun(folder).restore()
+    later = begun(folder)
+    restored = later.restore()
     assert restored is not None
     assert restored.objects == FIRST
     assert restored.broken == [f"manifests/{name} {message}"]
+    later.save(2, SECOND, {})
     assert name not in folder.list("manifests")
+    assert restored.manifest in folder.list("manifests")
 
 
 def test_where_no_checkpoint_is_whole_every_broken_file_is_named_and_nothing_is_changed(folder: Folder) -> None:
@@ -252,24 +262,178 @@ def test_only_what_the_last_two_manifests_name_is_kept(folder: Folder) -> None:
         assert set(folder.list("objects")) == named
 
 
-def test_orphans_of_a_killed_attempt_are_removed_by_the_next_checkpoint(folder: Folder) -> None:
+def test_orphans_of_a_killed_attempt_are_removed_an_hour_later_and_those_of_this_attempt_at_once(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Recorder(location)
     begun(folder).save(1, FIRST, {})
     orphan = f"objects/000000000002-{begin_attempt(folder, {})}-loop"
     folder.put(orphan, b"written, then killed before the manifest")
     later = begun(folder)
     assert later.restore() is not None
-    assert folder.get(orphan) is not None
+    own = f"objects/000000000002-{attempt_names(folder)[-1]}-half"
+    folder.put(own, b"of a save of this attempt that failed")
     later.save(2, SECOND, {})
+    assert folder.get(orphan) is not None
+    assert folder.get(own) is None
+    monkeypatch.setattr(checkpoints_module, "ORPHAN_SECONDS", -60.0)
+    later.save(3, SECOND, {})
     assert folder.get(orphan) is None
 
 
-def test_restoring_sweeps_away_unfinished_writes_wherever_they_lie(tmp_path: Path) -> None:
+def test_an_hour_is_told_by_the_clock_of_the_store_and_not_by_our_own(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    attempts = [begin_attempt(folder, {}) for _ in range(2)]
+    old, young = (f"objects/000000000001-{attempts[0]}-{key}" for key in ("old", "young"))
+    for name, seconds in ((old, 3_700.0), (young, 3_500.0)):
+        folder.put(name, b"unnamed")
+        at = (tmp_path / name).stat().st_mtime - seconds
+        os.utime(tmp_path / name, (at, at))
+    Checkpoints(folder, attempts[1]).save(1, FIRST, {})
+    assert (folder.get(old), folder.get(young)) == (None, b"unnamed")
+
+
+def test_restoring_sweeps_away_writes_that_were_not_finished_within_an_hour(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     begun(folder).save(1, FIRST, {})
-    for place in ("", "attempts/", "manifests/", "objects/"):
-        (tmp_path / f"{place}x.json.12345678.unfinished").write_bytes(b"half")
+    for prefix in ("", "attempts/", "manifests/", "objects/"):
+        for name, seconds in (("old", 3_700.0), ("young", 0.0)):
+            path = tmp_path / f"{prefix}{name}.json.12345678.unfinished"
+            path.write_bytes(b"half")
+            os.utime(path, (time.time() - seconds,) * 2)
     begun(folder).restore()
-    assert list(tmp_path.rglob("*.unfinished")) == []
+    assert {path.name for path in tmp_path.rglob("*.unfinished")} == {"young.json.12345678.unfinished"}
+    assert len(list(tmp_path.rglob("*.unfinished"))) == 4
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty"])
+def test_a_checkpoint_that_the_store_lost_at_once_is_an_error_and_nothing_older_is_deleted(
+    location: str, damage: str
+) -> None:
+    folder = Recorder(location)
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    checkpoints.save(2, FIRST, lasting(a=b"one"))
+    before = contents(folder)
+
+    def lose(name: str) -> None:
+        if name.startswith("manifests/"):
+            victim = next(put for put in folder.puts if put.startswith("objects/000000000003") and "agent" in put)
+            Folder.delete(folder, victim)
+            if damage == "empty":
+                Folder.put(folder, victim, b"")
+
+    folder.before_put = lose
+    with pytest.raises(StoreError, match=r"lost what was just written for step 3: agent; the checkpoints before it"):
+        checkpoints.save(3, SECOND, lasting(a=b"one", b=b"two"))
+    assert folder.deletes == []
+    assert before.items() <= contents(folder).items()
+    folder.before_put = lambda _: None
+    checkpoints.save(4, SECOND, lasting(a=b"one", b=b"two"))
+    assert [int(name.partition("-")[0]) for name in folder.list("manifests")] == [2, 4]
+    assert restored_objects(folder) == SECOND | {"chunk/a": b"one", "chunk/b": b"two"}
+
+
+def test_an_object_on_a_disk_that_was_written_wrong_is_noticed_by_its_checksum(tmp_path: Path) -> None:
+    folder = Recorder(str(tmp_path))
+    checkpoints = begun(folder)
+
+    def flip_agent(name: str) -> None:
+        if name.startswith("manifests/"):
+            victim = tmp_path / next(put for put in folder.puts if put.endswith("agent"))
+            victim.write_bytes(flip(victim.read_bytes()))
+
+    folder.before_put = flip_agent
+    with pytest.raises(StoreError, match="lost what was just written for step 1: agent"):
+        checkpoints.save(1, FIRST, {})
+
+
+def test_an_object_written_long_ago_that_is_gone_is_written_again_by_the_next_checkpoint(folder: Folder) -> None:
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    folder.delete(manifest(folder)["objects"]["chunk/a"]["name"])
+    with pytest.raises(StoreError, match="chunk/a"):
+        checkpoints.save(2, SECOND, lasting(a=b"one"))
+    checkpoints.save(3, SECOND, lasting(a=b"one"))
+    assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
+
+
+def test_a_late_writer_that_sleeps_at_any_step_of_a_save_takes_nothing_from_an_attempt_that_finished(
+    tmp_path: Path,
+) -> None:
+    for number, sleep in enumerate(late_saves(tmp_path)):
+        if not sleep():
+            break
+        folder = Folder(tmp_path / f"{number:03d}")
+        found = newest_whole(folder)
+        assert found is not None, number
+        assert found.step == 9, number
+        assert found.objects == SECOND | {"chunk/a": b"one", "chunk/c": b"three"}, number
+    assert number > 30
+
+
+def late_saves(path: Path) -> Iterator[Callable[[], bool]]:
+    """Yield a save per step at which it can sleep; while it does, another attempt goes to the end, at step 9."""
+    numbers = iter(range(1_000))
+    folders: list[Folder] = []
+
+    def sleeper() -> None:
+        folders.append(Folder(path / f"{next(numbers):03d}"))
+        first = begun(folders[-1])
+        if first.restore() is None:
+            first.save(1, FIRST, lasting(a=b"one", b=b"two"))
+            first.save(2, FIRST, lasting(a=b"one", b=b"two"))
+            first.save(3, FIRST, lasting(a=b"one"))
+
+    def other() -> None:
+        second = begun(folders[-1])
+        second.restore()
+        for step in (5, 7, 9):
+            second.save(step, SECOND, lasting(a=b"one", c=b"three"))
+
+    yield from every_sleep(sleeper, other)
+
+
+def test_a_late_writer_whose_manifest_is_gone_deletes_nothing(folder: Folder) -> None:
+    attempt = begin_attempt(folder, {})
+    Checkpoints(folder, attempt).save(1, FIRST, {})
+    before = contents(folder)
+    delete_unneeded(folder, attempt, "000000000002-000001-aaaaaa.json", {})
+    assert contents(folder) == before
+
+
+def test_a_late_writer_deletes_nothing_once_a_newer_attempt_has_a_checkpoint(folder: Folder) -> None:
+    older = begin_attempt(folder, {})
+    Checkpoints(folder, older).save(1, FIRST, {})
+    (own,) = folder.list("manifests")
+    begun(folder).save(2, SECOND, {})
+    before = contents(folder)
+    delete_unneeded(folder, older, own, {})
+    assert contents(folder) == before
+
+
+def test_attempts_sort_by_number_beyond_six_digits_and_foreign_files_are_no_attempts(folder: Folder) -> None:
+    for name in ("999999-ffffff.json", "1000000-000000.json", ".DS_Store", "notes.txt"):
+        folder.put(f"attempts/{name}", b"{}")
+    assert attempt_names(folder) == ["999999-ffffff", "1000000-000000"]
+    assert begin_attempt(folder, {}).startswith("1000001-")
+    with pytest.raises(Superseded):
+        Checkpoints(folder, "1000000-000000").save(1, FIRST, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        ("000012-ab34cd", (12, "ab34cd")),
+        ("000012-123456", (12, "123456")),
+        ("000000000345-000012-ab34cd.json", (12, "ab34cd")),
+        ("000000000345-000012-123456-part-episodes-000001", (12, "123456")),
+        ("000000000345-1000012-123456-agent", (1_000_012, "123456")),
+        ("anything else", (0, "")),
+    ],
+)
+def test_the_attempt_is_read_from_the_name_of_what_it_wrote(name: str, order: tuple[int, str]) -> None:
+    assert attempt_order(name) == order
 
 
 def test_an_older_attempt_stops_once_a_newer_has_begun_and_touches_nothing(location: str) -> None:

@@ -17,9 +17,17 @@ from offpiste.analysis.sources import Source
 from offpiste.config import flatten
 from offpiste.errors import OffpisteError, StoreError
 from offpiste.store.records import TABLES
+from offpiste.store.run_folder import finished_frames, finished_tables
 from offpiste.store.storage import Folder
 
-_PARTS_OF_A_RUN = {"attempts", "manifests", "objects", "status.json", *(f"{table}.parquet" for table in TABLES)}
+_PARTS_OF_A_RUN = {
+    "attempts",
+    "manifests",
+    "objects",
+    "tables",
+    "status.json",
+    *(f"{table}.parquet" for table in TABLES),
+}
 
 
 def load(store: str | Path | Folder) -> Results:
@@ -60,8 +68,10 @@ def _open_run(root: Folder, name: str) -> tuple[Run, Source] | LoadWarning:
     folder = root.below(name) if name else root
     name = name or "."
     try:
-        data, status_data = folder.get("run.json"), folder.get("status.json")
         files = folder.list()
+        data, status_data = folder.get("run.json"), folder.get("status.json")
+        finished = finished_frames(files)
+        tables = finished_tables(folder, finished) if finished >= 0 else {}
     except StoreError as error:
         return LoadWarning("not readable", name, str(error))
     try:
@@ -89,7 +99,12 @@ def _open_run(root: Folder, name: str) -> tuple[Run, Source] | LoadWarning:
         run = replace(run, target_frames=int(status.get("target_frames", run.target_frames)), state=status["state"])
     except (ValueError, KeyError, TypeError, AttributeError):
         pass  # a watcher's file, which may be torn; what it tells is in the records too
-    return run, Source(name, folder, frozenset(files), run.state)
+    if finished >= run.target_frames:
+        run = replace(run, target_frames=finished, state="finished")
+    else:
+        tables = {}  # it has been resumed since, towards more frames
+    tables = {table: f"{table}.parquet" for table in TABLES if f"{table}.parquet" in files} | tables
+    return run, Source(name, folder, tables, run.state)
 
 
 def _read_published(root: Folder, warnings: list[LoadWarning]) -> Iterable[reference.Published]:

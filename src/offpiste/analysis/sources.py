@@ -1,6 +1,7 @@
 """The records of one run as Parquet files on this machine, whatever state the run is in."""
 
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -25,18 +26,19 @@ class Source:
 
     name: str
     folder: Folder
-    tables: frozenset[str]
+    tables: Mapping[str, str]
+    """The name of the Parquet file of each table that there is, below the folder."""
     state: str
 
     def file(self, table: str, scratch: Path, warnings: list[LoadWarning]) -> Path | None:
         """Return a local Parquet file of a table, made if need be from a copy, a checkpoint or the attempts."""
         kept = scratch / f"{quote(self.name, safe='')}.{table}.parquet"
         made = self._from_checkpoint(table, warnings) if self.state not in _CURRENT else None
-        if made is None and f"{table}.parquet" in self.tables:
-            file = self._own(table, kept)
+        if made is None and table in self.tables:
+            file = self._own(self.tables[table], kept)
             if _is_whole(file):
                 return file
-            warnings.append(LoadWarning("damaged table", self.name, f"{table}.parquet is cut short or damaged"))
+            warnings.append(LoadWarning("damaged table", self.name, f"{self.tables[table]} is cut short or damaged"))
         if made is None and self.state in _CURRENT:
             made = self._from_checkpoint(table, warnings)
         if made is None and table == "attempts":
@@ -46,10 +48,10 @@ class Source:
         pq.write_table(made, kept)
         return kept
 
-    def _own(self, table: str, kept: Path) -> Path:
+    def _own(self, name: str, kept: Path) -> Path:
         if self.folder.local_path is not None:
-            return self.folder.local_path / f"{table}.parquet"
-        kept.write_bytes(self.folder.get(f"{table}.parquet") or b"")
+            return self.folder.local_path / name
+        kept.write_bytes(self.folder.get(name) or b"")
         return kept
 
     def _from_checkpoint(self, table: str, warnings: list[LoadWarning]) -> pa.Table | None:

@@ -13,16 +13,31 @@ from dataclasses import dataclass, field
 
 from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
-from offpiste.errors import OffpisteError, StoreError, Superseded
+from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
 from offpiste.run.loop import Loop, Step
 from offpiste.run.process import about_this_process, prepare
 from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.store.checkpoints import Checkpoints, begin_attempt, describe_attempt, read_attempts
+from offpiste.store.checkpoints import (
+    Checkpoints,
+    begin_attempt,
+    describe_attempt,
+    read_attempts,
+    withdraw_attempt,
+)
 from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet, utc_now
-from offpiste.store.run_folder import CHANGING, KEPT_ITERATIONS, claim, of_kinds, read_records, refuse_results_only
+from offpiste.store.run_folder import (
+    CHANGING,
+    KEPT_ITERATIONS,
+    claim,
+    finished_frames,
+    mark_finished,
+    of_kinds,
+    read_records,
+    refuse_results_only,
+)
 from offpiste.store.storage import Folder
 
 PROGRESS_SECONDS = 0.25
@@ -114,9 +129,9 @@ class _Attempt:
                 next_status = now + STATUS_SECONDS
         finished = self.loop.counted_steps >= self.target_steps
         self._at_last(self.save)
-        self._at_last(self._write_tables)
+        self._at_last(lambda: self._write_tables(finished=finished))
         state = "finished" if finished else "paused"
-        self._at_last(lambda: self._put_status(state))  # a study takes from it that the run is done
+        self._at_last(lambda: self._put_status(state))
         return self.progress(state)
 
     def save(self) -> None:
@@ -189,14 +204,20 @@ class _Attempt:
             if self.loop.bonus is not None:
                 self.kept[f"kept/{iteration:06d}-bonus"] = arrays.pack(self.loop.bonus.state())
 
-    def _write_tables(self) -> None:
+    def _write_tables(self, *, finished: bool) -> None:
         rows = {table: self.records.rows(table) for table in LOGGED}
         partial = self.loop.partial_iteration()
         if partial is not None:
             rows["iterations"].append(dataclasses.asdict(partial))
         rows["attempts"] = read_attempts(self.folder)
-        for table, content in rows.items():
-            self.folder.put(f"{table}.parquet", to_parquet(table, content))
+        tables = {table: to_parquet(table, content) for table, content in rows.items()}
+        for table, data in tables.items():
+            self.checkpoints.stop_if_superseded()
+            self.folder.put(f"{table}.parquet", data)
+        if finished:
+            self.checkpoints.stop_if_superseded()
+            logged = {table: tables[table] for table in LOGGED}
+            mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.all_steps, logged)
 
     def _at_last(self, write: Callable[[], None]) -> None:
         note = self.note
@@ -232,8 +253,13 @@ def train(
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
         name = begin_attempt(folder, dataclasses.asdict(about))
+        try:
+            refuse_results_only(folder)  # again, now that whoever drops the replay sees this attempt first
+        except CheckpointError:
+            withdraw_attempt(folder, name)
+            raise
         checkpoints = Checkpoints(folder, name)
-        records, kept, note = _restore(checkpoints, loop)
+        records, kept, note = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.training_steps, note=note)
         describe_attempt(folder, name, dataclasses.asdict(about))
         curves = Curves(folder, loop.training_steps)
@@ -253,10 +279,17 @@ def train(
             curves.close()
 
 
-def _restore(checkpoints: Checkpoints, loop: Loop) -> tuple[RecordLog, dict[str, bytes | None] | None, str]:
-    """Take up the newest checkpoint; return its records, the names of what it keeps (None without one), and a note."""
+def _restore(
+    folder: Folder, checkpoints: Checkpoints, loop: Loop
+) -> tuple[RecordLog, dict[str, bytes | None] | None, str]:
+    """Restore the newest checkpoint; return its records, the names of what it keeps (None without one), and a note."""
     restored = checkpoints.restore()
     if restored is None:
+        if (frames := finished_frames(folder.list())) > 0:
+            raise CheckpointError(
+                f"the run in {folder.location} was finished at {frames:,} frames, but its checkpoints are gone; "
+                "restore them from a copy, or begin anew in another folder"
+            )
         return RecordLog(), None, ""
     objects = restored.objects  # as much as the replay again, so this function ends before training begins
     state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}

@@ -3,13 +3,16 @@
 run.json        configuration, fingerprints and version; written once
 attempts/       one object per process that worked on the run
 manifests/      one per checkpoint, the last two kept     objects/  what they list
-status.json     how far the run is, renewed every half minute; a study takes from it which runs are done
-*.parquet       the tables, one file each, as of the last time that a process finished or was told to stop
+status.json     how far the run is, renewed every half minute
+finished-N.json the run has come to N frames; written once, so that no late status takes it back
+tables/         the tables as they were then, one file each; written once
+*.parquet       the tables as of the last time that a process finished or was told to stop
 tensorboard/    curves while training, where the folder is on a local disk
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -26,11 +29,13 @@ from offpiste.config import (
 from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
 from offpiste.store import arrays
 from offpiste.store.checkpoints import read_manifest
-from offpiste.store.records import RecordLog
+from offpiste.store.records import RecordLog, utc_now
 from offpiste.store.storage import Folder
 
 KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
 """Iterations after which weights and bonus model are kept for good."""
+_FINISHED = re.compile(r"finished-(\d{12,})\.json")
+_FINISHED_TABLE = re.compile(r"tables/[0-9a-z-]+\.parquet")
 CHANGING = ("loop", "coverage", "agent", "replay", "bonus")
 """Objects of a checkpoint that hold the loop's state; `records` holds the open rows, the rest lasts."""
 
@@ -103,6 +108,37 @@ def differences(there: RunConfig, asked: RunConfig) -> list[str]:
         for key in sorted(one.keys() | other.keys())
         if one.get(key) != other.get(key)
     ]
+
+
+def mark_finished(folder: Folder, frames: int, attempt: str, step: int, tables: Mapping[str, bytes]) -> None:
+    """Say, once and for good, that a run has come to this many frames, with the tables as they were then.
+
+    A late writer can put older tables and an older status in the place of newer ones, but not of these objects.
+    """
+    if finished_tables(folder, frames):
+        return
+    names = {table: f"tables/{step:012d}-{attempt}-{table}.parquet" for table in tables}
+    for table, data in tables.items():
+        folder.put(names[table], data)
+    about = {"frames": frames, "attempt": attempt, "at": utc_now(), "tables": names}
+    folder.put(f"finished-{frames:012d}.json", json.dumps(about, indent=1).encode())
+
+
+def finished_frames(names: Iterable[str]) -> int:
+    """Return the frames to which a run has been finished, by the names in its folder; -1 where it has not."""
+    found = (_FINISHED.fullmatch(name) for name in names)
+    return max((int(mark[1]) for mark in found if mark), default=-1)
+
+
+def finished_tables(folder: Folder, frames: int) -> dict[str, str]:
+    """Return where the tables lie that a run had when it was finished at this many frames; nothing where unknown."""
+    try:
+        tables = json.loads(folder.get(f"finished-{frames:012d}.json") or b"")["tables"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    if not isinstance(tables, dict):
+        return {}
+    return {table: name for table, name in tables.items() if isinstance(name, str) and _FINISHED_TABLE.fullmatch(name)}
 
 
 def read_config(folder: Folder) -> RunConfig:

@@ -8,8 +8,12 @@ hundred megabytes at most: each passes through memory.
 import builtins
 import os
 import re
+import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -17,6 +21,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pyarrow import fs
 
 from offpiste.errors import StoreError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What a listing says of an object."""
+
+    bytes: int
+    modified: float
+    """When it was written, in seconds, by the store's own clock."""
 
 
 class Folder:
@@ -72,20 +85,31 @@ class Folder:
 
     def entries(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """Return the sorted names of the objects, and of the folders, directly in a folder below this one."""
+        found = [*self._listed(prefix)]
+        files = sorted(info.base_name for info in found if info.type == fs.FileType.File)
+        folders = sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        return files, folders
+
+    def stat(self, prefix: str = "") -> dict[str, Stat]:
+        """Return size and time of the objects directly in a folder below this one, by name, from one listing."""
+        found = (info for info in self._listed(prefix) if info.type == fs.FileType.File)
+        return {info.base_name: Stat(info.size, info.mtime_ns / 1e9) for info in found}
+
+    def _listed(self, prefix: str) -> Iterator[Any]:
         path = f"{self._root}/{prefix}".rstrip("/")
         try:
             found: Any = self._fs.get_file_info(fs.FileSelector(path, allow_not_found=True))
         except OSError as error:
             raise StoreError(f"cannot list {prefix or 'what there is'} in {self.location}: {error}") from error
-        files = sorted(info.base_name for info in found if info.type == fs.FileType.File)
-        folders = sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
-        return [name for name in files if not name.endswith(_UNFINISHED)], folders
+        return (info for info in found if not info.base_name.endswith(_UNFINISHED))
 
-    def sweep(self, prefix: str = "") -> None:
-        """Delete what processes that were killed in the middle of a write have left on a local disk."""
+    def sweep(self, prefix: str, seconds: float) -> None:
+        """Delete writes to a local disk that were begun this long ago and never finished."""
         if self.local_path is not None:
             for left in (self.local_path / prefix).glob(f"*{_UNFINISHED}"):
-                left.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    if time.time() - left.stat().st_mtime > seconds:
+                        left.unlink()
 
     def delete(self, name: str) -> None:
         """Delete an object; it is fine if there is none."""

@@ -1,20 +1,23 @@
-"""Keep of a finished run its weights, bonus models and tables, and drop the replay that it cannot go on without.
+"""Keep of a finished run its weights, bonus models and tables, and drop the replay that it cannot resume without.
 
 The manifest of the last checkpoint is replaced by one that names less, then what it no longer names is deleted, and a
-mark is written. Each of these may be the last thing that a process does; calling again goes on from there.
+mark is written. Each of these may be the last thing that a process does; calling again continues from there. An attempt
+that begins before the manifest was replaced is seen after that, and nothing is deleted; one that begins later sees the
+new manifest and refuses to train (`offpiste.run.train`).
 """
 
 import json
 from typing import Any
 
-from offpiste.errors import CheckpointError
+from offpiste.errors import CheckpointError, Superseded
 from offpiste.store import arrays
 from offpiste.store.checkpoints import (
     attempt_names,
     checksum,
-    delete_all_but,
-    newest_object,
+    delete_unneeded,
     read_manifest,
+    read_object,
+    stop_if_superseded,
     write_manifest,
 )
 from offpiste.store.storage import Folder
@@ -22,9 +25,10 @@ from offpiste.study.status import RESULTS
 
 
 def keep_results(folder: Folder) -> None:
-    """Drop all that a finished run needs only to go on; do nothing if another attempt has begun since it finished."""
+    """Drop all that a finished run needs only to resume; do nothing if another attempt has begun since it finished."""
     status = json.loads(folder.get("status.json") or b"{}")
-    if status.get("state") != "finished" or status.get("attempt") != attempt_names(folder)[-1]:
+    attempt = status.get("attempt")
+    if status.get("state") != "finished" or attempt != attempt_names(folder)[-1]:
         return
     names = folder.list("manifests")
     if not names:
@@ -33,14 +37,18 @@ def keep_results(folder: Folder) -> None:
     if "replay" in manifest["objects"]:
         manifest = _only_results(folder, manifest)
         write_manifest(folder, names[-1], manifest)
-    delete_all_but(folder, names[-1:])
+    try:
+        stop_if_superseded(folder, attempt)
+    except Superseded:
+        return
+    delete_unneeded(folder, attempt, names[-1], {names[-1]: manifest["objects"]})
     folder.put(RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
 
 
 def _only_results(folder: Folder, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest of what is kept; the weights are written anew, without target and optimiser."""
     objects = {key: entry for key, entry in manifest["objects"].items() if key.partition("/")[0] in ("kept", "bonus")}
-    agent = arrays.unpack(newest_object(folder, "agent"))
+    agent = arrays.unpack(read_object(folder, manifest["objects"]["agent"]))
     weights = arrays.pack({key: value for key, value in agent.items() if key.startswith("online/")})
     name = f"objects/{manifest['step']:012d}-{manifest['attempt']}-weights"
     folder.put(name, weights)

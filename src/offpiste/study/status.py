@@ -16,7 +16,7 @@ from typing import Any
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.store.records import utc_now
-from offpiste.store.run_folder import mismatch
+from offpiste.store.run_folder import finished_frames, mismatch
 from offpiste.store.storage import Folder
 
 STALE_SECONDS = 300.0
@@ -71,12 +71,13 @@ def read_one(
     folder, now = store.below(run.run_id), datetime.now(UTC)
     there = folder.list()
     status = _read(folder, "status.json") if "status.json" in there else {}
-    state, note = _state(status, run), str(status.get("note", ""))
+    finished = finished_frames(there)
+    state, note = _state(status, finished, run), str(status.get("note", ""))
     age = (now - datetime.fromisoformat(status["at"])).total_seconds() if "at" in status else None
     if state == "running" and (age is None or age > STALE_SECONDS):
         state = "stale"
+    done = max(int(status.get("frames", 0)), finished)
     if RESULTS in there and state != "done":
-        done = int(status.get("frames", 0))
         state, note = "failed", f"only the results at {done:,} frames were kept, so it cannot go on; use another store"
     if "run.json" in there:
         about = _read(folder, "run.json")
@@ -87,7 +88,7 @@ def read_one(
     return RunStatus(
         run_id=run.run_id,
         state=state,
-        frames=int(status.get("frames", 0)),
+        frames=done,
         target_frames=run.frames,
         steps_per_second=status.get("steps_per_second") if state == "running" else None,
         seconds_left=status.get("seconds_left") if state == "running" else None,
@@ -134,10 +135,12 @@ def _stop_mark(study: str) -> str:
     return f"studies/{study}/stop.json"
 
 
-def _state(status: dict[str, Any], run: RunConfig) -> str:
+def _state(status: dict[str, Any], finished: int, run: RunConfig) -> str:
     skip = run.world.frame_skip
-    if status.get("state") == "finished":
-        return "done" if int(status["frames"]) // skip >= run.frames // skip else "waiting"
+    if status.get("state") == "finished":  # also before there were marks
+        finished = max(finished, int(status["frames"]))
+    if finished // skip >= run.frames // skip:
+        return "done"
     return "running" if status.get("state") == "running" else "waiting"
 
 
