@@ -173,7 +173,7 @@ def warm_loop(exploration: ExplorationConfig, updates: int, bonus: Bonus | None 
     agent = AgentConfig(min_history_steps=WARM_STEPS)
     loop = Loop(RunConfig(game=GAME, agent=agent, exploration=exploration), bonus=bonus)
     steps = loop.steps()
-    while loop.training_steps <= WARM_STEPS + 2 * BLOCK_STEPS + updates * agent.update_period_steps:
+    while loop.tracker.training_steps <= WARM_STEPS + 2 * BLOCK_STEPS + updates * agent.update_period_steps:
         next(steps)
     return lambda _: next(steps)
 

@@ -41,6 +41,7 @@ from offpiste.config import MachineConfig, WorldConfig
 from offpiste.methods import METHODS
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
+from offpiste.worlds import play
 from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.registry import location
 from recording import random_play
@@ -156,16 +157,11 @@ def record(plan: Plan, warm_steps: int) -> Episode:
     """Play the warm-up and one episode."""
     warm_up = list(islice(random_play(plan.game, seed=1), warm_steps))
     game = AtariGame(plan.game, WorldConfig(), stream(2, "game"))
-    state, _ = game.reset()
-    memory = [game.ram]
-    transitions = []
-    for step, action in enumerate(islice(actions(plan, game.action_count), MOST_STEPS)):
-        next_state, reward, terminated, truncated, _ = game.step(action)
-        memory.append(game.ram)
-        transitions.append(Transition(state, action, reward, next_state, terminated, truncated, step, game.ram))
-        state = next_state
-        if terminated or truncated:
-            break
+    game.reset()
+    start = game.ram
+    planned = actions(plan, game.action_count)
+    transitions = list(islice(play.episode(game, lambda _: next(planned)), MOST_STEPS))
+    memory = [start, *(transition.ram for transition in transitions)]
     where = location(plan.game)
     assert where is not None
     assert where.room is not None

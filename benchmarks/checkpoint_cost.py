@@ -40,7 +40,7 @@ def main() -> int:
     loop = Loop(config)
     recording = record(config.game, recorded)
     fill(loop.replay, recording, capacity)
-    loop.training_steps = 1_001 // 4 * 4  # an update is due, so that the optimiser has its moments
+    loop.update()  # so that the optimiser has its moments
     next(loop.steps())
     folder = tempfile.mkdtemp()
     try:
@@ -50,7 +50,7 @@ def main() -> int:
         first = save(loop, checkpoints)
         print(f"first: {first.megabytes:.0f} MB in {first.objects} objects, {first.seconds:.2f} s")
         fill(loop.replay, recording, later)
-        loop.training_steps += later
+        loop.tracker.training_steps += later
         second = save(loop, checkpoints)
         print(f"one iteration later: {second.megabytes:.0f} MB in {second.objects} objects, {second.seconds:.2f} s")
         start = time.perf_counter()
@@ -70,7 +70,7 @@ def save(loop: Loop, checkpoints: Checkpoints) -> Cost:
     """Write one checkpoint as training does."""
     start = time.perf_counter()
     changing = {key: arrays.pack(value) for key, value in loop.state().items()}
-    saved = checkpoints.save(loop.training_steps, changing, loop.lasting())
+    saved = checkpoints.save(loop.tracker.training_steps, changing, loop.lasting())
     return Cost(saved.written_bytes / 1e6, saved.written_objects, time.perf_counter() - start)
 
 

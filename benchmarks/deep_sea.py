@@ -181,7 +181,7 @@ def play(task: Task) -> Dive:
         if found is not None or step.episode.episode >= EPISODES:
             break
     correlation = watched.correlation() if watched is not None else None
-    return Dive(found, correlation, loop.coverage.cells_found, time.monotonic() - started)
+    return Dive(found, correlation, loop.tracker.coverage.cells_found, time.monotonic() - started)
 
 
 def settings(task: Task) -> RunConfig:

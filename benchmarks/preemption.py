@@ -149,7 +149,7 @@ def measured(config: RunConfig) -> Measured:
     loop = Loop(config)
     recording = record(config.game, min(100_000, config.agent.replay_capacity // 5))
     fill(loop.replay, recording, config.agent.replay_capacity)
-    loop.training_steps = config.agent.min_history_steps // 4 * 4  # an update is due: the optimiser gets its moments
+    loop.update()  # so that the optimiser has its moments
     next(loop.steps())
     with tempfile.TemporaryDirectory() as place:
         folder = Folder(Path(place) / "run")
@@ -157,7 +157,7 @@ def measured(config: RunConfig) -> Measured:
         checkpoints = Checkpoints(folder, begin_attempt(folder, {}))
         save(loop, checkpoints)
         fill(loop.replay, recording, int(60 * config.machine.checkpoint_minutes * STEPS_PER_SECOND))
-        loop.training_steps += 1
+        loop.tracker.training_steps += 1
         begun = time.perf_counter()
         megabytes = save(loop, checkpoints)
         checkpoint_seconds = time.perf_counter() - begun
@@ -178,7 +178,7 @@ def save(loop: Loop, checkpoints: Checkpoints) -> float:
     """Write one checkpoint as training does and return its megabytes."""
     changing = {key: arrays.pack(value) for key, value in loop.state().items()}
     changing["records"] = arrays.pack(RecordLog().state())
-    step = max(loop.training_steps, loop.all_steps)
+    step = max(loop.tracker.training_steps, loop.tracker.all_steps)
     return checkpoints.save(step, changing, loop.lasting()).written_bytes / 1e6
 
 

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.agent.replay import Replay
-from offpiste.bonuses.base import Transition
 from offpiste.methods import base_run
 from offpiste.seeding import stream
+from offpiste.types import Transition
 from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import open_world
 
 
@@ -28,14 +29,7 @@ class Recording:
 def random_play(game: str, seed: int) -> Iterator[Transition]:
     """Play at random, one episode after the other."""
     world = open_world(game, base_run(game).world, stream(seed, "game"))
-    actions = stream(seed, "actions")
-    while True:
-        (state, _), over, step = world.reset(), False, 0
-        while not over:
-            action = int(actions.integers(world.action_count))
-            next_state, reward, terminated, truncated, _ = world.step(action)
-            yield Transition(state, action, reward, next_state, terminated, truncated, step, world.ram)
-            state, over, step = next_state, terminated or truncated, step + 1
+    return play(world, random_policy(world, stream(seed, "actions")))
 
 
 def record(game: str, steps: int) -> Recording:
@@ -44,7 +38,7 @@ def record(game: str, steps: int) -> Recording:
     rewards, ends = np.empty(steps), np.empty(steps, np.bool_)
     for step, taken in enumerate(islice(random_play(game, seed=0), steps)):
         frames[step], actions[step], rewards[step] = taken.frame, taken.action, taken.reward
-        ends[step] = taken.terminated or taken.truncated
+        ends[step] = taken.over
     return Recording(frames, actions, rewards, ends)
 
 

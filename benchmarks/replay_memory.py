@@ -18,9 +18,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from offpiste.agent.mixing import n_step_returns
 from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
-from offpiste.config import AgentConfig, BonusConfig, WorldConfig
+from offpiste.config import AgentConfig, BonusConfig
 from offpiste.seeding import stream
 from offpiste.worlds.base import FRAME_SHAPE
 from recording import fill, record
@@ -63,12 +64,13 @@ def measure(game: str, entries: int, recorded: int) -> Result:
     gc.collect()
     before = resident_megabytes()
     config = AgentConfig(replay_capacity=entries)
-    replay = Replay(config, WorldConfig(), BonusConfig(), FRAME_SHAPE, stream(0, "replay"))
+    replay = Replay(config, (4, *FRAME_SHAPE), stream(0, "replay"))
     fill(replay, recording, entries + entries // 10)  # so that it has wrapped around
     grown = resident_megabytes() - before
     agent = Rainbow(config, (4, *FRAME_SHAPE), 18, stream(0, "weights"))
     batch = replay.sample(32)
-    sample, update = interleaved(lambda: replay.sample(32), lambda: agent.learn(batch))
+    returns = n_step_returns(batch, BonusConfig(), config.discount)
+    sample, update = interleaved(lambda: replay.sample(32), lambda: agent.learn(batch, returns))
     raw = entries * FRAME_SHAPE[0] * FRAME_SHAPE[1] / 1e6
     print(
         f"{game}: {entries:,} entries take {grown:.0f} MB instead of {raw:,.0f} MB raw; "

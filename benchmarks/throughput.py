@@ -16,6 +16,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
+from offpiste.agent.mixing import n_step_returns
 from offpiste.config import AgentConfig, ExplorationConfig, MachineConfig, RunConfig
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
@@ -70,7 +71,7 @@ def warm_loop(precision: str, warm_steps: int, device: str = "cpu") -> Loop:
     )
     loop = Loop(config)
     steps = loop.steps()
-    while loop.training_steps <= warm_steps + 2 * BLOCK_STEPS:
+    while loop.tracker.training_steps <= warm_steps + 2 * BLOCK_STEPS:
         next(steps)
     return loop
 
@@ -85,6 +86,7 @@ class Bare:
         height, width = self._emulator.getScreenDims()
         self._screens = np.zeros((2, height, width), np.uint8)
         self._batch = loop.replay.sample(loop.config.agent.batch_size)
+        self._returns = n_step_returns(self._batch, loop.config.bonus, loop.config.agent.discount)
         self._state = stream(0, "state").integers(0, 255, (4, 84, 84), dtype=np.uint8)
 
     def emulator_step(self) -> None:
@@ -103,7 +105,7 @@ class Bare:
 
     def update(self) -> None:
         """One gradient step on the same batch as ever."""
-        self._agent.learn(self._batch)
+        self._agent.learn(self._batch, self._returns)
 
 
 def timed(work: Callable[[], object], times: int) -> float:

@@ -32,7 +32,7 @@ def main() -> None:
             pass
 
     def updates() -> int:
-        row = loop.partial_iteration()
+        row = loop.tracker.partial_iteration()
         return row.updates if row else 0
 
     serve(play, updates, history_steps)

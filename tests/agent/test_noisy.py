@@ -10,10 +10,10 @@ import torch
 from offpiste import methods
 from offpiste.agent.networks import NoisyLinear, ValueNetwork, affine
 from offpiste.agent.rainbow import Rainbow, epsilon
-from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ScheduleConfig
 from offpiste.run.loop import Loop
 from offpiste.seeding import stream
+from offpiste.types import Batch
 from tests.run.small import small_run
 
 SMALL = AgentConfig(convolution_channels=(4, 4, 4), hidden_units=16)
@@ -42,12 +42,18 @@ def batch() -> Batch:
     generator = stream(0, "batch")
     return Batch(
         indices=np.arange(4),
+        numbers=np.arange(4),
         priorities=np.ones(4),
         frames=generator.integers(0, 256, (4, 7, 84, 84), np.uint8),
-        actions=np.array([0, 1, 2, 0]),
-        returns=np.array([0.0, 1.0, -1.0, 0.5], np.float32),
+        actions=np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 0, 0]]),
+        extrinsic=np.zeros((4, 3), np.float32),
+        intrinsic=np.zeros((4, 3), np.float32),
+        steps=np.array([3, 3, 1, 3]),
         terminal=np.array([False, False, True, False]),
     )
+
+
+RETURNS = np.array([0.0, 1.0, -1.0, 0.5], np.float32)
 
 
 def test_the_noisy_network_has_the_papers_number_of_parameters() -> None:
@@ -138,7 +144,7 @@ def test_every_action_and_every_update_draws_anew(precision: str) -> None:
     assert len({agent.greedy_action(state, stream(0, "same")) for _ in range(5)}) == 1
     assert len({agent.greedy_action(state) for _ in range(5)}) == 1
     before = noise.bit_generator.state["state"]["state"]
-    first = agent.learn(batch(), noise)
+    first = agent.learn(batch(), RETURNS, noise)
     assert noise.bit_generator.state["state"]["state"] != before
     online, target = agent._online.hidden, agent._target.hidden
     assert isinstance(online, NoisyLinear)
@@ -153,7 +159,7 @@ def test_sigma_is_learned() -> None:
     agent = Rainbow(SMALL, SHAPE, 18, stream(0, "weights"), noise_scale=0.5)
     before = agent.weights()
     for _ in range(3):
-        agent.learn(batch(), stream(0, "noise"))
+        agent.learn(batch(), RETURNS, stream(0, "noise"))
     after = agent.weights()
     for name in ("hidden.weight_sigma", "hidden.bias_sigma", "head.weight_sigma", "head.bias_sigma"):
         assert not np.array_equal(before[name], after[name])
@@ -175,7 +181,7 @@ def test_a_noisy_run_is_exact_to_resume_and_evaluation_does_not_change_its_train
     again = Loop(plain.config)
     again.load_state(plain.state(), {name: pack() for name, pack in plain.lasting().items()})
     assert list(islice(plain.steps(), 40)) == list(islice(again.steps(), 40))
-    while evaluated.training_steps < plain.training_steps:
+    while evaluated.tracker.training_steps < plain.tracker.training_steps:
         next(evaluated.steps())
     for name, value in plain.agent.state().items():
         np.testing.assert_array_equal(value, again.agent.state()[name], err_msg=name)

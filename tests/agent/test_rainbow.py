@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from offpiste.agent.rainbow import (
-    Learned,
     Rainbow,
+    Update,
     best_distribution,
     cross_entropy,
     epsilon,
@@ -24,10 +24,10 @@ from offpiste.agent.rainbow import (
     new_priorities,
     project,
 )
-from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.seeding import stream
 from offpiste.store import arrays
+from offpiste.types import Batch
 from tests.sameness import global_generators
 
 SMALL = AgentConfig(convolution_channels=(4, 4, 4), hidden_units=16)
@@ -154,10 +154,10 @@ def test_one_update_equals_the_same_update_written_out_in_float64() -> None:
     agent = unlike_its_target()
     for number in range(3):
         before = agent.state()
-        found = agent.learn(batch_of(8, seed=number))
+        found = learn(agent, batch_of(8, seed=number))
         after, loss, priorities, greatest = written_out(before, batch_of(8, seed=number))
         assert found.loss == pytest.approx(loss, rel=1e-5)
-        assert found.greatest_q == pytest.approx(greatest, rel=1e-4)
+        assert found.max_q == pytest.approx(greatest, rel=1e-4)
         np.testing.assert_allclose(found.priorities, priorities, rtol=1e-5)
         for name, value in agent.weights().items():
             assert np.abs(value - before[f"online/{name}"]).max() > 1e-6
@@ -175,11 +175,11 @@ def test_the_target_network_both_selects_and_evaluates() -> None:
     assert bool((selected != (of_online.softmax(-1) @ SUPPORT).argmax(-1)).any())  # else this proves nothing
     q_of_target = (of_target.softmax(-1) @ SUPPORT).max(-1).values.mean()
     q_of_online = (of_online.softmax(-1) @ SUPPORT).max(-1).values.mean()
-    found = agent.learn(batch)
-    assert found.greatest_q == pytest.approx(float(q_of_target), rel=1e-4)
-    assert abs(found.greatest_q - float(q_of_online)) > 1e-2
+    found = learn(agent, batch)
+    assert found.max_q == pytest.approx(float(q_of_target), rel=1e-4)
+    assert abs(found.max_q - float(q_of_online)) > 1e-2
     targets = [
-        shared(of_target[row, selected[row]].softmax(-1).numpy(), float(batch.returns[row]), GAMMA_3)
+        shared(of_target[row, selected[row]].softmax(-1).numpy(), float(batch.extrinsic[row, 0]), GAMMA_3)
         for row in range(16)
     ]
     assert found.target_mass_low == pytest.approx(np.mean([target[0] for target in targets]), rel=1e-3, abs=1e-7)
@@ -192,7 +192,7 @@ def test_a_head_of_zeros_costs_the_logarithm_of_51(precision: Precision) -> None
     weights = agent.weights()
     weights["head.weight"][:] = 0.0
     agent.load_weights(weights)
-    found = agent.learn(batch_of(8))
+    found = learn(agent, batch_of(8))
     assert found.loss == pytest.approx(3.931826, abs=5e-6)
     assert found.priorities.tolist() == pytest.approx([1.982883] * 8, abs=5e-6)
     assert found.priorities.dtype == np.float64
@@ -205,7 +205,7 @@ def test_after_an_end_inside_the_window_the_pictures_beyond_it_do_not_matter(ter
     frames[:, 4:] = 255 - frames[:, 4:]
     other = replace(batch, frames=frames)
     one, two = unlike_its_target(), unlike_its_target()
-    found, found_too = one.learn(batch), two.learn(other)
+    found, found_too = learn(one, batch), learn(two, other)
     weights, weights_too = one.weights()["head.weight"], two.weights()["head.weight"]
     if terminal:
         np.testing.assert_allclose(found.priorities, found_too.priorities, rtol=1e-6)
@@ -219,15 +219,15 @@ def test_the_new_priorities_do_not_depend_on_the_weights_but_the_update_does() -
     batch = batch_of(6)
     other = replace(batch, priorities=batch.priorities[::-1].copy())
     one, two = new_agent(), new_agent()
-    assert one.learn(batch).priorities.tolist() == two.learn(other).priorities.tolist()
+    assert learn(one, batch).priorities.tolist() == learn(two, other).priorities.tolist()
     assert bytes_of(one.state()) != bytes_of(two.state())
 
 
 @each_precision
 def test_learning_on_one_batch_lowers_its_loss(precision: Precision) -> None:
     agent = new_agent(precision, learning_rate=3e-3)
-    batch = replace(batch_of(8, terminal=True), returns=np.float32(0.4) * np.arange(8, dtype=np.float32))
-    losses = [agent.learn(batch).loss for _ in range(60)]
+    batch, returns = batch_of(8, terminal=True), np.float32(0.4) * np.arange(8, dtype=np.float32)
+    losses = [agent.learn(batch, returns).loss for _ in range(60)]
     assert losses[0] == pytest.approx(math.log(51), abs=0.3)
     assert losses[-1] < 0.5 * losses[0]
 
@@ -236,13 +236,13 @@ def test_learning_on_one_batch_lowers_its_loss(precision: Precision) -> None:
 def test_the_target_network_changes_only_when_asked_to(precision: Precision) -> None:
     agent = new_agent(precision, learning_rate=1e-2)
     first = part(agent.state(), "target/")
-    agent.learn(batch_of(8))
+    learn(agent, batch_of(8))
     assert bytes_of(part(agent.state(), "target/")) == bytes_of(first)
     agent.update_target()
     changed = part(agent.state(), "target/")
     online = {name: rounded(value, precision) for name, value in agent.weights().items()}
     assert bytes_of(changed) == bytes_of(online) != bytes_of(first)
-    agent.learn(batch_of(8))
+    learn(agent, batch_of(8))
     assert bytes_of(part(agent.state(), "target/")) == bytes_of(changed)
 
 
@@ -272,7 +272,7 @@ def test_the_greedy_action_has_the_greatest_value() -> None:
 def test_two_agents_of_one_seed_learn_the_same_bits(precision: Precision) -> None:
     one, two = new_agent(precision), new_agent(precision)
     for number in range(5):
-        assert as_list(one.learn(batch_of(8, seed=number))) == as_list(two.learn(batch_of(8, seed=number)))
+        assert as_list(learn(one, batch_of(8, seed=number))) == as_list(learn(two, batch_of(8, seed=number)))
     assert bytes_of(one.state()) == bytes_of(two.state())
     assert bytes_of(new_agent(precision, seed=1).state()) != bytes_of(new_agent(precision).state())
 
@@ -281,16 +281,16 @@ def test_two_agents_of_one_seed_learn_the_same_bits(precision: Precision) -> Non
 @pytest.mark.parametrize("updates", [0, 1, 4])
 def test_a_restored_agent_goes_on_bit_by_bit(precision: Precision, updates: int) -> None:
     agent, other = new_agent(precision), new_agent(precision, seed=9)
-    other.learn(batch_of(8, seed=50))  # what it learned before is to be forgotten
+    learn(other, batch_of(8, seed=50))  # what it learned before is to be forgotten
     for number in range(updates):
-        agent.learn(batch_of(8, seed=number))
+        learn(agent, batch_of(8, seed=number))
         if number == 1:
             agent.update_target()
     packed = arrays.pack(agent.state())
     other.load_state(arrays.unpack(packed))
     assert arrays.pack(other.state()) == packed
     for number in range(100, 103):
-        assert as_list(other.learn(batch_of(8, seed=number))) == as_list(agent.learn(batch_of(8, seed=number)))
+        assert as_list(learn(other, batch_of(8, seed=number))) == as_list(learn(agent, batch_of(8, seed=number)))
     assert bytes_of(other.state()) == bytes_of(agent.state())
     state = np.random.default_rng(3).integers(0, 256, STATE_SHAPE, dtype=np.uint8)
     assert other.greedy_action(state) == agent.greedy_action(state)
@@ -298,10 +298,10 @@ def test_a_restored_agent_goes_on_bit_by_bit(precision: Precision, updates: int)
 
 def test_a_state_is_not_changed_by_learning_on() -> None:
     agent = new_agent()
-    agent.learn(batch_of(8))
+    learn(agent, batch_of(8))
     state = agent.state()
     before = bytes_of(state)
-    agent.learn(batch_of(8))
+    learn(agent, batch_of(8))
     agent.update_target()
     assert bytes_of(state) == before != bytes_of(agent.state())
 
@@ -310,7 +310,7 @@ def test_in_bf16_the_master_weights_gather_steps_too_small_for_bf16() -> None:
     agent = new_agent("bf16")
     first = agent.weights()
     batch = batch_of(8, terminal=True)
-    agent.learn(batch)
+    learn(agent, batch)
     second = agent.weights()
     assert {value.dtype for value in second.values()} == {np.dtype(np.float32)}
     assert {parameter.dtype for parameter in agent._online.parameters()} == {torch.bfloat16}
@@ -319,7 +319,7 @@ def test_in_bf16_the_master_weights_gather_steps_too_small_for_bf16() -> None:
     unmoved = large & (rounded(second[name], "bf16") == rounded(first[name], "bf16"))
     assert unmoved.sum() > 0.8 * large.sum() > 100.0
     for _ in range(60):
-        agent.learn(batch)
+        learn(agent, batch)
         assert working_copy_is_rounded_master(agent)
     last = agent.weights()
     moved = rounded(last[name], "bf16") != rounded(first[name], "bf16")
@@ -328,7 +328,7 @@ def test_in_bf16_the_master_weights_gather_steps_too_small_for_bf16() -> None:
 
 def test_bf16_learns_nearly_what_fp32_learns() -> None:
     single, half = new_agent("fp32"), new_agent("bf16")
-    found, found_too = single.learn(batch_of(8)), half.learn(batch_of(8))
+    found, found_too = learn(single, batch_of(8)), learn(half, batch_of(8))
     assert found.loss == pytest.approx(found_too.loss, rel=1e-2)
     np.testing.assert_allclose(found.priorities, found_too.priorities, rtol=1e-2)
 
@@ -338,7 +338,7 @@ def test_making_and_teaching_an_agent_touches_no_global_generator(precision: Pre
     before = global_generators()
     agent = new_agent(precision)
     batch = batch_of(8)
-    agent.learn(batch)
+    learn(agent, batch)
     agent.update_target()
     agent.greedy_action(batch.frames[0, :4])
     agent.load_state(agent.state())
@@ -366,12 +366,20 @@ def batch_of(size: int, seed: int = 0, terminal: bool | None = None) -> Batch:
     drawn = generator.random(size) < 0.3
     return Batch(
         indices=np.arange(size),
+        numbers=np.arange(size),
         priorities=generator.uniform(0.1, 3.0, size),
         frames=generator.integers(0, 256, (size, 7, *STATE_SHAPE[1:]), dtype=np.uint8),
-        actions=generator.integers(0, ACTIONS, size),
-        returns=generator.uniform(-3.0, 3.0, size).astype(np.float32),
+        actions=np.pad(generator.integers(0, ACTIONS, (size, 1)), ((0, 0), (0, 2))),
+        extrinsic=np.pad(generator.uniform(-3.0, 3.0, (size, 1)).astype(np.float32), ((0, 0), (0, 2))),
+        intrinsic=np.zeros((size, 3), np.float32),
+        steps=np.full(size, 3),
         terminal=drawn if terminal is None else np.full(size, terminal),
     )
+
+
+def learn(agent: Rainbow, batch: Batch) -> Update:
+    """Let the agent learn from a batch of which only the first steps bring a reward."""
+    return agent.learn(batch, batch.extrinsic[:, 0].copy())
 
 
 def written_out(
@@ -387,14 +395,14 @@ def written_out(
         [
             shared(
                 after[row, int(values[row].argmax())].numpy(),
-                float(batch.returns[row]),
+                float(batch.extrinsic[row, 0]),
                 0.0 if batch.terminal[row] else GAMMA_3,
             )
             for row in range(len(batch.actions))
         ]
     )
     logits = forward(online, frames[:, 0:4])
-    taken = torch.stack([logits[row, action] for row, action in enumerate(batch.actions.tolist())])
+    taken = torch.stack([logits[row, action] for row, action in enumerate(batch.actions[:, 0].tolist())])
     loss = -(torch.from_numpy(targets) * taken.log_softmax(-1)).sum(-1)
     weights = 1.0 / np.sqrt(batch.priorities)
     optimizer = torch.optim.Adam(online.values(), lr=6.25e-5, betas=(0.9, 0.999), eps=1.5e-4, foreach=False)
@@ -456,11 +464,11 @@ def bytes_of(state: dict[str, Any]) -> dict[str, bytes]:
     return {key: value.tobytes() for key, value in state.items()}
 
 
-def as_list(learned: Learned) -> list[float]:
+def as_list(learned: Update) -> list[float]:
     return [
         *learned.priorities.tolist(),
         learned.loss,
-        learned.greatest_q,
+        learned.max_q,
         learned.target_mass_low,
         learned.target_mass_high,
     ]

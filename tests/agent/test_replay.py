@@ -11,12 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from numpy.typing import NDArray
 
 from offpiste.agent import frames as frames_module
+from offpiste.agent.mixing import n_step_returns
 from offpiste.agent.replay import Replay, chunk_slots
-from offpiste.batch import Batch
-from offpiste.config import AgentConfig, BonusConfig, WorldConfig
+from offpiste.config import AgentConfig, BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store import arrays
+from offpiste.types import Batch
 
 SHAPE = (6, 5)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -26,9 +27,9 @@ def test_the_return_of_rewards_one_zero_and_minus_one_is_0_0199() -> None:
     replay = new_replay(24)
     play(replay, [1.0, 0.0, -1.0, 1.0, 1.0, 1.0, 1.0], ends=False)
     batch = sample_at(replay, 3)
-    assert batch.returns == pytest.approx([0.0199], abs=1e-7)
+    assert returns_of(batch) == pytest.approx([0.0199], abs=1e-7)
     assert batch.terminal.tolist() == [False]
-    assert batch.actions.tolist() == [1]
+    assert batch.actions.tolist() == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_the_end_of_an_episode_cuts_the_sum(index: int, value: float, terminal: 
     play(replay, [1.0, 0.5, 0.25, -1.0])
     play(replay, [1.0] * 8, ends=False)
     batch = sample_at(replay, index)
-    assert batch.returns == pytest.approx([value], abs=1e-6)
+    assert returns_of(batch) == pytest.approx([value], abs=1e-6)
     assert batch.terminal.tolist() == [terminal]
 
 
@@ -53,7 +54,7 @@ def test_a_reward_in_the_window_but_in_the_next_episode_is_not_counted_even_with
     replay = new_replay(24, stack=1)
     play(replay, [0.5])
     play(replay, [1.0] * 8, ends=False)
-    assert sample_at(replay, 0).returns == pytest.approx([0.5])
+    assert returns_of(sample_at(replay, 0)) == pytest.approx([0.5])
 
 
 def test_the_first_stack_of_an_episode_is_filled_with_zeros() -> None:
@@ -108,9 +109,9 @@ def test_a_stack_that_reaches_over_the_end_of_an_episode_is_invalid() -> None:
 
 @pytest.mark.parametrize(("clip_sum", "value"), [(True, 1.0), (False, 5.25)])
 def test_the_sum_of_reward_and_bonus_is_clipped_where_the_method_says_so(clip_sum: bool, value: float) -> None:
-    replay = new_replay(24, steps=1, bonus=BonusConfig(clip_sum=clip_sum))
+    replay = new_replay(24, steps=1)
     play(replay, [0.25] * 4, [5.0] * 4, ends=False)
-    assert sample_at(replay, 3).returns == pytest.approx([value])
+    assert returns_of(sample_at(replay, 3), BonusConfig(clip_sum=clip_sum)) == pytest.approx([value])
 
 
 @pytest.mark.parametrize(
@@ -118,9 +119,10 @@ def test_the_sum_of_reward_and_bonus_is_clipped_where_the_method_says_so(clip_su
     [(True, 1.0 + 0.99 * 0.25 - 0.99**2), (False, 3.5 + 0.99 * 0.25 - 0.99**2 * 3.5)],
 )
 def test_reward_and_bonus_are_mixed_step_by_step_before_they_are_summed(clip_sum: bool, value: float) -> None:
-    replay = new_replay(24, bonus=BonusConfig(scale=0.5, clip_sum=clip_sum))
+    replay = new_replay(24)
     play(replay, [1.0, 0.0, -1.0, 0.0, 0.0, 0.0], [5.0, 0.5, -5.0, 0.0, 0.0, 0.0], ends=False)
-    assert sample_at(replay, 3).returns == pytest.approx([value], abs=1e-6)
+    bonus = BonusConfig(scale=0.5, clip_sum=clip_sum)
+    assert returns_of(sample_at(replay, 3), bonus) == pytest.approx([value], abs=1e-6)
 
 
 def test_a_replay_too_small_to_sample_says_so_after_a_thousand_redraws() -> None:
@@ -295,7 +297,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
     )
     def begin(self, capacity: int, stack: int, steps: int, clip_sum: bool, seed: int) -> None:
         bonus = BonusConfig(scale=0.5, clip_sum=clip_sum)
-        self.make: Callable[[], Replay] = lambda: new_replay(capacity, stack, steps, bonus, stream(seed, "replay"))
+        self.make: Callable[[], Replay] = lambda: new_replay(capacity, stack, steps, stream(seed, "replay"))
         self.replay = self.make()
         self.naive = NaiveReplay(capacity, stack, steps, bonus, stream(seed, "replay"))
 
@@ -362,9 +364,20 @@ class ReplayBesideAList(RuleBasedStateMachine):
         stack = self.naive.stack
         assert batch.indices.tolist() == [item.place for item in expected]
         assert batch.priorities.tolist() == [item.priority for item in expected]
-        assert batch.actions.tolist() == [item.action for item in expected]
+        assert batch.numbers.tolist() == [self.naive.number(item.place) for item in expected]
+        assert batch.actions[:, 0].tolist() == [item.action for item in expected]
         assert batch.terminal.tolist() == [item.terminal for item in expected]
-        np.testing.assert_allclose(batch.returns, [item.value for item in expected], rtol=1e-5, atol=1e-6)
+        for row, number in enumerate(batch.numbers):
+            steps = int(batch.steps[row])
+            entries = self.naive.entries[number : number + steps]
+            assert [entry.terminal for entry in entries[:-1]] == [False] * (steps - 1)
+            assert entries[-1].terminal or steps == self.naive.steps
+            assert batch.actions[row, :steps].tolist() == [entry.action for entry in entries]
+            nothing = [0.0] * (self.naive.steps - steps)
+            assert batch.extrinsic[row].tolist() == [entry.extrinsic for entry in entries] + nothing
+            assert batch.intrinsic[row].tolist() == [entry.bonus for entry in entries] + nothing
+        returns = n_step_returns(batch, self.naive.bonus, 0.99)
+        np.testing.assert_allclose(returns, [item.value for item in expected], rtol=1e-5, atol=1e-6)
         assert batch.frames.shape == (len(expected), stack + self.naive.steps, *SHAPE)
         for pictures, item in zip(batch.frames, expected, strict=True):
             assert len(item.frames) == (stack if item.terminal else stack + self.naive.steps)
@@ -397,15 +410,10 @@ def new_replay(
     capacity: int,
     stack: int = 4,
     steps: int = 3,
-    bonus: BonusConfig | None = None,
     generator: np.random.Generator | None = None,
 ) -> Replay:
     return Replay(
-        AgentConfig(replay_capacity=capacity, return_steps=steps),
-        WorldConfig(stack_frames=stack),
-        bonus or BonusConfig(),
-        SHAPE,
-        generator or stream(0, "replay"),
+        AgentConfig(replay_capacity=capacity, return_steps=steps), (stack, *SHAPE), generator or stream(0, "replay")
     )
 
 
@@ -427,6 +435,10 @@ def sample_at(replay: Replay, index: int) -> Batch:
     batch = replay.sample(1)
     assert batch.indices.tolist() == [index]
     return batch
+
+
+def returns_of(batch: Batch, bonus: BonusConfig | None = None) -> NDArray[np.float32]:
+    return n_step_returns(batch, bonus or BonusConfig(), 0.99)
 
 
 def leaves(replay: Replay) -> list[float]:

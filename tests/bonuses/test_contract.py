@@ -233,10 +233,10 @@ def test_a_batch_is_what_the_agent_would_have_learned_from(monkeypatch: pytest.M
             one, two, three = steps[index : index + 3]
             ends = [step.terminated or step.truncated for step in (one, two, three)]
             np.testing.assert_array_equal(batch.frames[row, :4], one.state)
-            assert batch.actions[row] == one.action
+            assert batch.actions[row, 0] == one.action
             assert batch.terminal[row] == any(ends)
             rewards = np.clip([one.reward, two.reward * (not ends[0]), three.reward * (not any(ends[:2]))], -1.0, 1.0)
-            expected = rewards[0] + 0.99 * rewards[1] + 0.99 * 0.99 * rewards[2]
-            assert batch.returns[row] == pytest.approx(expected)
+            assert batch.extrinsic[row].tolist() == pytest.approx(rewards.tolist())
+            assert batch.steps[row] == (1 if ends[0] else 2 if ends[1] else 3)
             if not any(ends) and index < 1_997:
                 np.testing.assert_array_equal(batch.frames[row, -4:], three.next_state)

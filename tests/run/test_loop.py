@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from offpiste.agent.rainbow import Learned
-from offpiste.batch import Batch
+from offpiste.agent.rainbow import Update
 from offpiste.bonuses.base import Transition
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.errors import NotFinite
 from offpiste.methods import base_run
-from offpiste.run.loop import Loop, Step
+from offpiste.run.loop import Loop
+from offpiste.run.tracker import Step
 from offpiste.store import arrays
 from tests.run.small import AGENT, small_run
 from tests.sameness import global_generators
@@ -73,7 +73,7 @@ def test_the_counter_of_training_steps_rises_by_the_steps_of_the_episodes() -> N
 def test_every_episode_is_preceded_by_three_entries_of_padding() -> None:
     loop = Loop(small_run(agent=dataclasses.replace(AGENT, replay_capacity=2_000)))
     ended = sum(step.episode is not None for step in take(loop, 450))
-    episodes_begun = ended + (loop.episode.steps > 0)
+    episodes_begun = ended + (loop.tracker.episode.steps > 0)
     assert loop.replay.added == 450 + 3 * episodes_begun
 
 
@@ -83,12 +83,12 @@ def test_learning_starts_after_the_history_and_every_fourth_step(monkeypatch: py
     copies: list[int] = []
     learn, copy = loop.agent.learn, loop.agent.update_target
 
-    def noted_learn(batch: Batch, noise: np.random.Generator | None) -> Learned:
-        updates.append((loop.training_steps, loop.replay.added))
-        return learn(batch, noise)
+    def noted_learn(*given: Any) -> Update:
+        updates.append((loop.tracker.training_steps, loop.replay.added))
+        return learn(*given)
 
     def noted_copy() -> None:
-        copies.append(loop.training_steps)
+        copies.append(loop.tracker.training_steps)
         copy()
 
     monkeypatch.setattr(loop.agent, "learn", noted_learn)
@@ -103,17 +103,17 @@ def test_learning_starts_after_the_history_and_every_fourth_step(monkeypatch: py
 def test_epsilon_counts_the_step_that_is_being_taken() -> None:
     loop = Loop(small_run())
     take(loop, 60)
-    assert loop.epsilon == 1.0
+    assert loop.tracker.epsilon(loop.tracker.training_steps) == 1.0
     take(loop, 50)
-    assert loop.epsilon == pytest.approx(0.01 + 0.99 * 0.5)
+    assert loop.tracker.epsilon(loop.tracker.training_steps) == pytest.approx(0.01 + 0.99 * 0.5)
 
 
 def test_the_bonus_of_a_step_lies_beside_the_picture_it_was_given_for() -> None:
     bonus = NumberedBonus()
     loop = Loop(small_run(bonus=BonusConfig(name="stub")), bonus)
     take(loop, 250)
-    entries = np.flatnonzero(loop.replay.bonus[: loop.replay.added])
-    np.testing.assert_array_equal(loop.replay.bonus[entries], np.arange(1, len(entries) + 1))
+    entries = np.flatnonzero(loop.replay.intrinsic[: loop.replay.added])
+    np.testing.assert_array_equal(loop.replay.intrinsic[entries], np.arange(1, len(entries) + 1))
     pictures = loop.replay.frames_of(entries)
     for picture, transition in zip(pictures, bonus.seen, strict=True):
         np.testing.assert_array_equal(picture, transition.frame)
@@ -126,20 +126,20 @@ def test_the_bonus_is_asked_once_per_training_step_and_never_in_evaluation() -> 
     loop = Loop(small_run(bonus=BonusConfig(name="stub"), schedule=schedule), bonus)
     evaluation_steps = 0
     for _ in range(500):
-        phase, before = loop.phase, arrays.pack(bonus.state())
+        phase, before = loop.tracker.phase, arrays.pack(bonus.state())
         take(loop, 1)
         if phase == "evaluation":
             evaluation_steps += 1
             assert arrays.pack(bonus.state()) == before
     assert evaluation_steps > 0
-    assert bonus.count == loop.training_steps == 500 - evaluation_steps
+    assert bonus.count == loop.tracker.training_steps == 500 - evaluation_steps
 
 
 def test_whether_a_run_is_evaluated_does_not_change_how_it_trains() -> None:
     plain = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100)))
     evaluated = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=20)))
     take(plain, 300)
-    while evaluated.training_steps < 300:
+    while evaluated.tracker.training_steps < 300:
         take(evaluated, 1)
     for name, weights in plain.agent.weights().items():
         np.testing.assert_array_equal(weights, evaluated.agent.weights()[name])
@@ -148,12 +148,12 @@ def test_whether_a_run_is_evaluated_does_not_change_how_it_trains() -> None:
 
 def test_evaluation_neither_learns_nor_stores() -> None:
     loop = Loop(small_run(schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=20)))
-    while loop.phase == "train":
+    while loop.tracker.phase == "train":
         take(loop, 1)
-    weights, added, steps = loop.agent.state(), loop.replay.added, loop.training_steps
-    while loop.phase == "evaluation":
+    weights, added, steps = loop.agent.state(), loop.replay.added, loop.tracker.training_steps
+    while loop.tracker.phase == "evaluation":
         take(loop, 1)
-    assert (loop.replay.added, loop.training_steps) == (added, steps)
+    assert (loop.replay.added, loop.tracker.training_steps) == (added, steps)
     for name, value in loop.agent.state().items():
         np.testing.assert_array_equal(value, weights[name])
 
@@ -173,11 +173,11 @@ def test_an_iteration_ends_with_the_first_episode_past_its_steps() -> None:
 
 def test_steps_beyond_an_iterations_length_do_not_count_towards_the_end() -> None:
     loop = Loop(small_run())
-    while loop.iteration == 1:
-        assert loop.counted_steps == min(loop.training_steps, 149)
+    while loop.tracker.iteration == 1:
+        assert loop.tracker.counted_steps == min(loop.tracker.training_steps, 149)
         take(loop, 1)
-    assert loop.training_steps > 150
-    assert loop.counted_steps == 150
+    assert loop.tracker.training_steps > 150
+    assert loop.tracker.counted_steps == 150
 
 
 def test_an_episode_is_cut_at_the_limit_and_stored_as_an_end() -> None:
@@ -248,7 +248,7 @@ def test_a_bonus_that_is_not_finite_stops_the_run_before_anything_learns_from_it
 def test_cells_include_the_one_in_which_an_episode_starts() -> None:
     loop = Loop(base_run("deep_sea_2", "epsilon_greedy"))
     take(loop, 100)
-    assert loop.coverage.cells_found == 6
+    assert loop.tracker.coverage.cells_found == 6
 
 
 def test_rows_of_a_run_with_a_bonus_tell_its_sum_quantiles_and_clipping() -> None:

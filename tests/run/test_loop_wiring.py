@@ -18,7 +18,8 @@ from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
 from offpiste.config import AgentConfig, BonusConfig, ExplorationConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.methods import base_run
-from offpiste.run.loop import Loop, Step
+from offpiste.run.loop import Loop
+from offpiste.run.tracker import Step
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from tests.sameness import assert_same
@@ -252,6 +253,15 @@ def test_a_bonus_learns_from_the_very_batch_that_the_agent_learned_from(journal:
         assert_same(vars(bonus.arguments[0]), vars(agent.arguments[0]))
 
 
+def test_the_agent_learns_from_the_mixed_rewards_of_its_batch(journal: Journal) -> None:
+    take(Loop(wired(), RecordingBonus(journal)), 120)
+    for learned in journal.of("learn"):
+        batch, returns, _ = learned.arguments
+        mixed = np.clip(batch.extrinsic + np.float32(0.5) * batch.intrinsic, -1.0, 1.0)
+        inside = np.arange(3) < batch.steps[:, None]
+        np.testing.assert_allclose(returns, (mixed * inside * 0.99 ** np.arange(3)).sum(axis=1), rtol=1e-5)
+
+
 def test_the_priorities_that_an_update_found_are_set_on_its_batch(journal: Journal) -> None:
     take(Loop(wired(), RecordingBonus(journal)), 120)
     for learned, updated in zip(journal.of("learn"), journal.of("update_priorities"), strict=True):
@@ -281,7 +291,7 @@ def test_noisy_nets_act_and_learn_with_fresh_noise_of_the_training_stream(
     exploration = noisy(evaluation_noise=evaluation_noise)
     take(Loop(wired(exploration=exploration), RecordingBonus(journal)), 80)
     given = [call.arguments[3] for call in journal.acts("actions")]
-    given += [call.arguments[1] for call in journal.of("learn")]
+    given += [call.arguments[2] for call in journal.of("learn")]
     assert [stream_of(noise) for noise in given] == ["noise"] * len(given)
     assert len({noise.bit_generator.state["state"]["state"] for noise in given}) == len(given) > 61
 

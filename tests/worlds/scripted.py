@@ -34,6 +34,10 @@ class ScriptedWorld:
         self._stack = np.zeros((config.stack_frames, *FRAME_SHAPE), np.uint8)
 
     @property
+    def state_shape(self) -> tuple[int, int, int]:
+        return (len(self._stack), *FRAME_SHAPE)
+
+    @property
     def observation(self) -> NDArray[np.uint8]:
         return self._stack
 

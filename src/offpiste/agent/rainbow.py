@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from offpiste.agent.networks import ValueNetwork
-from offpiste.batch import Batch
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.neural import adam_arrays, copy_parameters, load_adam, load_network, network_arrays
+from offpiste.types import Batch
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
-class Learned:
+class Update:
     """What one update found."""
 
     priorities: NDArray[np.float64]
     """New priorities of the batch."""
     loss: float
     """Mean unweighted loss."""
-    greatest_q: float
-    """Mean over the batch of the target network's greatest value, n steps on."""
+    max_q: float
+    """Mean over the batch of the target network's highest action value, n steps later."""
     target_mass_low: float
     """Mean target probability on the lowest atom."""
     target_mass_high: float
@@ -70,18 +70,18 @@ class Rainbow:
     def act(
         self,
         state: NDArray[np.uint8],
-        chance: float,
+        epsilon: float,
         generator: np.random.Generator,
         noise: np.random.Generator | None = None,
     ) -> int:
-        """Return, by this chance, any action at random, and otherwise the one that looks best."""
-        if generator.random() <= chance:
+        """Return the ε-greedy action: with probability ε a random one, otherwise the greedy one."""
+        if generator.random() <= epsilon:
             return int(generator.integers(self._action_count))
         return self.greedy_action(state, noise)
 
     @torch.inference_mode()
     def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:
-        """Return the action of greatest expected value in a state [stack, height, width].
+        """Return the action of highest expected value in a state [stack, height, width].
 
         Noisy layers draw new noise from `noise`, or have none without it; plain ones take no notice.
         """
@@ -90,31 +90,31 @@ class Rainbow:
         logits = self._online(torch.from_numpy(self._act_input).to(self._device))
         return int(expected_values(logits.float(), self._support)[0].argmax())
 
-    def learn(self, batch: Batch, noise: np.random.Generator | None = None) -> Learned:
-        """Take one gradient step and return the new priorities of the batch.
+    def learn(self, batch: Batch, returns: NDArray[np.float32], noise: np.random.Generator | None = None) -> Update:
+        """Take one gradient step towards the n-step returns [batch] and return the new priorities of the batch.
 
         Noisy layers draw once for the online and once for the target network; all rows of the batch share the draws.
         """
         self._online.draw_noise(noise)
         self._target.draw_noise(noise)
         frames = torch.from_numpy(batch.frames).to(self._device)  # [batch, stack + n, height, width]
-        actions = torch.from_numpy(batch.actions).to(self._device)
-        returns = torch.from_numpy(batch.returns).to(self._device)
+        actions = torch.from_numpy(batch.actions[:, 0]).to(self._device)
+        returned = torch.from_numpy(returns).to(self._device)
         weights = torch.from_numpy(importance_weights(batch.priorities)).to(self._device)
         bootstrap = torch.from_numpy(~batch.terminal).to(self._device) * self._discount
         with torch.no_grad():
-            next_probabilities, greatest_q = best_distribution(
+            next_probabilities, max_q = best_distribution(
                 self._target(frames[:, -self._stack :]).float(), self._support
             )
-            target = project(next_probabilities, returns, bootstrap, self._support)  # [batch, atoms]
+            target = project(next_probabilities, returned, bootstrap, self._support)  # [batch, atoms]
         logits = self._online(frames[:, : self._stack]).float()
         loss = cross_entropy(target, logits, actions)  # [batch]
         self._descend((weights * loss).mean())
         with torch.no_grad():
-            means = torch.stack([loss.mean(), greatest_q.mean(), target[:, 0].mean(), target[:, -1].mean()])
+            means = torch.stack([loss.mean(), max_q.mean(), target[:, 0].mean(), target[:, -1].mean()])
             # All that comes back, in one transfer: one wait for the result per update.
             found = torch.cat([new_priorities(loss), means]).double().cpu().numpy()
-        return Learned(found[:-4], *found[-4:].tolist())
+        return Update(found[:-4], *found[-4:].tolist())
 
     def update_target(self) -> None:
         """Copy the online network to the target network."""
@@ -136,7 +136,7 @@ class Rainbow:
             copy_parameters(self._master, self._online)
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self.load_weights(state, "online/")
         load_network(self._target, state, "target/")
         load_adam(self._optimizer, self._master, state, "adam/")
@@ -162,7 +162,7 @@ class Rainbow:
 
 
 def epsilon(config: ExplorationConfig, warmup_steps: int, step: int) -> float:
-    """Return the chance of a random action: constant during the warm-up, then falling in a straight line."""
+    """Return ε at a step of training: constant during the warm-up, then falling in a straight line."""
     left = (config.epsilon_decay_steps + warmup_steps - step) / config.epsilon_decay_steps
     return config.epsilon_final + (config.epsilon_start - config.epsilon_final) * min(1.0, max(0.0, left))
 
@@ -173,10 +173,10 @@ def expected_values(logits: Tensor, support: Tensor) -> Tensor:
 
 
 def best_distribution(logits: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probabilities [batch, atoms] of the action of greatest Q, and that Q [batch]."""
+    """Return the probabilities [batch, atoms] of the action of highest Q, and that Q [batch]."""
     probabilities = logits.softmax(-1)  # [batch, actions, atoms]
-    greatest, action = (probabilities @ support).max(-1)
-    return probabilities[torch.arange(len(action), device=action.device), action], greatest
+    highest, action = (probabilities @ support).max(-1)
+    return probabilities[torch.arange(len(action), device=action.device), action], highest
 
 
 def project(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: Tensor) -> Tensor:

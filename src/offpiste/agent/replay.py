@@ -1,8 +1,8 @@
-"""Prioritised replay of n-step transitions, as in Dopamine, with every picture stored once and compressed.
+"""Prioritised replay of n-step transitions, as in Dopamine, with every frame stored once and compressed.
 
-An entry is one agent step: its newest picture, the action, the clipped reward of the game and the raw bonus (mixed only
-when sampled), and whether the episode ended there. Three all-zero entries with priority 0 precede each
-episode, so that its first stacks need no special case. Stacks and n-step returns are built when sampled.
+An entry is one agent step: its newest frame, the action, the clipped extrinsic and the unscaled intrinsic reward, and
+whether the episode ended there. All-zero entries with priority 0 precede each episode, one less than a state stacks
+frames, so that its first stacks need no special case. Stacks are built when sampled.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.agent.frames import Chunk, FrameLog
-from offpiste.agent.mixing import mix
 from offpiste.agent.sum_tree import SumTree
-from offpiste.batch import Batch
-from offpiste.config import AgentConfig, BonusConfig, WorldConfig
+from offpiste.config import AgentConfig
 from offpiste.errors import ConfigError
 from offpiste.store import arrays
+from offpiste.types import Batch
 
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
-_COLUMNS = ("actions", "extrinsic", "bonus", "terminal")
+_COLUMNS = {"actions": "actions", "extrinsic": "extrinsic", "bonus": "intrinsic", "terminal": "terminal"}
+"""What is stored of an entry beside its frame: by the name in a checkpoint, the attribute that holds it."""
 
 
 class Replay:
@@ -30,48 +30,48 @@ class Replay:
     def __init__(
         self,
         agent: AgentConfig,
-        world: WorldConfig,
-        bonus: BonusConfig,
-        frame_shape: tuple[int, int],
+        state_shape: tuple[int, int, int],
         generator: np.random.Generator,
     ) -> None:
+        """Make an empty replay for states [stack, height, width]; batches are drawn with `generator`."""
+        stack_frames, height, width = state_shape
         self.added = 0
         self._capacity = agent.replay_capacity
-        self._stack = world.stack_frames
-        self._steps = agent.return_steps
-        self._bonus_config = bonus
+        self._stack = stack_frames
+        self._n_steps = agent.return_steps
         self._generator = generator
-        self._discounts = np.float32(agent.discount) ** np.arange(agent.return_steps, dtype=np.float32)
         self._tree = SumTree(agent.replay_capacity)
-        self._frames = FrameLog(agent.replay_capacity, frame_shape, chunk_slots(agent.replay_capacity))
-        self._blank = np.zeros(frame_shape, np.uint8)
+        self._frames = FrameLog(agent.replay_capacity, (height, width), chunk_slots(agent.replay_capacity))
+        self._blank = np.zeros(state_shape[1:], np.uint8)
         self.actions = np.zeros(self._capacity, np.int16)
         self.extrinsic = np.zeros(self._capacity, np.float32)
-        self.bonus = np.zeros(self._capacity, np.float32)
+        self.intrinsic = np.zeros(self._capacity, np.float32)
         self.terminal = np.zeros(self._capacity, np.bool_)
         self._batch_frames = np.zeros(0, np.uint8)
 
-    def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, bonus: float, terminal: bool) -> None:
+    def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool) -> None:
         """Keep one agent step, with the largest priority recorded so far."""
         if self.added == 0 or self.terminal[(self.added - 1) % self._capacity]:
             for _ in range(self._stack - 1):
                 self._append(self._blank, 0, 0.0, 0.0, False, 0.0)
-        self._append(frame, action, extrinsic, bonus, terminal, self._tree.largest_recorded)
+        self._append(frame, action, extrinsic, intrinsic, terminal, self._tree.largest_recorded)
 
     def sample(self, batch_size: int) -> Batch:
-        """Draw transitions by priority; the pictures stay valid until the next call."""
+        """Draw transitions by priority; the frames stay valid until the next call."""
         indices = self._draw(batch_size)
-        ahead = (indices[:, None] + np.arange(self._steps)) % self._capacity  # [batch, n]
+        numbers = self._numbers(indices)
+        ahead = (indices[:, None] + np.arange(self._n_steps)) % self._capacity  # [batch, n]
         terminal = self.terminal[ahead]
-        before_end = np.cumsum(terminal, axis=1) - terminal == 0  # true up to and including the first end
-        rewards = mix(self.extrinsic[ahead], self.bonus[ahead], self._bonus_config)
-        returns = (np.where(before_end, rewards, np.float32(0.0)) * self._discounts).sum(axis=1)
+        inside = np.cumsum(terminal, axis=1) - terminal == 0  # true up to and including the first end
         return Batch(
             indices=indices,
+            numbers=numbers,
             priorities=self._tree.leaves[indices],
-            frames=self._read_frames(indices),
-            actions=self.actions[indices].astype(np.int64),
-            returns=returns,
+            frames=self._read_frames(numbers),
+            actions=self.actions[ahead].astype(np.int64),
+            extrinsic=np.where(inside, self.extrinsic[ahead], np.float32(0.0)),
+            intrinsic=np.where(inside, self.intrinsic[ahead], np.float32(0.0)),
+            steps=inside.sum(axis=1),
             terminal=terminal.any(axis=1),
         )
 
@@ -83,9 +83,9 @@ class Replay:
         """Tell which entries have a whole stack behind them and n steps before them."""
         cursor = self.added % self._capacity
         if self.added < self._capacity:
-            inside = (indices >= self._stack - 1) & (indices < self.added - self._steps)
+            inside = (indices >= self._stack - 1) & (indices < self.added - self._n_steps)
         else:
-            inside = (indices - (cursor - self._steps)) % self._capacity >= self._steps + self._stack
+            inside = (indices - (cursor - self._n_steps)) % self._capacity >= self._n_steps + self._stack
         behind = (indices[:, None] - np.arange(1, self._stack)) % self._capacity
         valid: NDArray[np.bool_] = inside & ~self.terminal[behind].any(axis=1)
         return valid
@@ -111,7 +111,7 @@ class Replay:
         return state | self._columns(range(sealed, self.added))
 
     def load_state(self, state: Mapping[str, Any], lasting: Mapping[str, bytes]) -> None:
-        """Take up where `state` and `lasting` were asked for."""
+        """Restore from `state()` and `lasting()`."""
         chunks: dict[int, Chunk] = {}
         dictionaries: dict[int, bytes] = {}
         self.added = state["frames/count"]
@@ -131,24 +131,24 @@ class Replay:
         self._tree.load_state(tree)
 
     def decoded(self) -> dict[str, Any]:
-        """Return the entries without their pictures as plain arrays, oldest first, for digests and audits."""
+        """Return the entries without their frames as plain arrays, oldest first, for digests and audits."""
         numbers = np.arange(max(0, self.added - self._capacity), self.added)
         return {"numbers": numbers, **self._columns(numbers), "priorities": self._tree.leaves[numbers % self._capacity]}
 
     def frames_of(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the pictures of entries by number, counted from the start of the run."""
+        """Return the frames of entries by number, counted from the start of the run."""
         out = np.empty((len(numbers), *self._blank.shape), np.uint8)
         self._frames.read(numbers, 1, out)
         return out
 
     def _append(
-        self, frame: NDArray[np.uint8], action: int, extrinsic: float, bonus: float, terminal: bool, priority: float
+        self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool, priority: float
     ) -> None:
         cursor = self.added % self._capacity
         self._frames.append(frame)
         self.actions[cursor] = action
         self.extrinsic[cursor] = extrinsic
-        self.bonus[cursor] = bonus
+        self.intrinsic[cursor] = intrinsic
         self.terminal[cursor] = terminal
         self._tree.set_one(cursor, priority)
         self.added += 1
@@ -157,31 +157,33 @@ class Replay:
         strata = (np.arange(batch_size) + self._generator.random(batch_size)) / batch_size
         indices = self._tree.find(strata)
         redraws = 0
-        for place in np.flatnonzero(~self.valid(indices)):
-            while not self.valid(indices[place : place + 1])[0]:
+        for position in np.flatnonzero(~self.valid(indices)):
+            while not self.valid(indices[position : position + 1])[0]:
                 if redraws == REDRAWS:
                     raise ConfigError(f"no valid transition in {REDRAWS:,} draws; raise agent.replay_capacity")
-                indices[place] = self._tree.find(self._generator.random(1))[0]
+                indices[position] = self._tree.find(self._generator.random(1))[0]
                 redraws += 1
         return indices
 
-    def _read_frames(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
-        span = self._stack + self._steps
-        if self._batch_frames.shape[0] != len(indices):
-            self._batch_frames = np.zeros((len(indices), span, *self._blank.shape), np.uint8)
-        # The entry at an index is the latest of all numbers that fell on it.
-        numbers = indices + (self.added - 1 - indices) // self._capacity * self._capacity
+    def _numbers(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the entries at these indices as counted from the start: the latest of all that fell on each."""
+        return indices + (self.added - 1 - indices) // self._capacity * self._capacity
+
+    def _read_frames(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+        span = self._stack + self._n_steps
+        if self._batch_frames.shape[0] != len(numbers):
+            self._batch_frames = np.zeros((len(numbers), span, *self._blank.shape), np.uint8)
         self._frames.read(numbers + 1 - self._stack, span, self._batch_frames)
         return self._batch_frames
 
     def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:
-        places = np.asarray(numbers, np.int64) % self._capacity
-        return {name: getattr(self, name)[places] for name in _COLUMNS}
+        indices = np.asarray(numbers, np.int64) % self._capacity
+        return {name: getattr(self, attribute)[indices] for name, attribute in _COLUMNS.items()}
 
     def _load_columns(self, columns: Mapping[str, Any], numbers: range) -> None:
         kept = np.arange(max(numbers.start, self.added - self._capacity), numbers.stop)
-        for name in _COLUMNS:
-            getattr(self, name)[kept % self._capacity] = columns[name][kept - numbers.start]
+        for name, attribute in _COLUMNS.items():
+            getattr(self, attribute)[kept % self._capacity] = columns[name][kept - numbers.start]
 
     def _pack_chunk(self, number: int) -> bytes:
         chunk = self._frames.chunks[number]

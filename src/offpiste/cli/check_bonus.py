@@ -54,24 +54,28 @@ def agent_step_milliseconds() -> float:
 
     import numpy as np
 
-    from offpiste.batch import Batch
+    from offpiste.agent.rainbow import Rainbow
     from offpiste.bonuses.contract.specimen import as_in_a_run
     from offpiste.config import RunConfig
-    from offpiste.run.loop import new_agent
     from offpiste.seeding import stream
+    from offpiste.types import Batch
     from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
-    config, draws, actions = RunConfig(), stream(0, "check agent"), MOST_ACTIONS
-    size, stack = config.agent.batch_size, config.world.stack_frames
-    agent = new_agent(config, actions)
+    config, draws = RunConfig(), stream(0, "check agent")
+    size, steps, stack = config.agent.batch_size, config.agent.return_steps, config.world.stack_frames
+    agent = Rainbow(config.agent, (stack, *FRAME_SHAPE), MOST_ACTIONS, stream(0, "weights"))
     batch = Batch(
         indices=np.arange(size),
+        numbers=np.arange(size),
         priorities=np.ones(size),
-        frames=draws.integers(256, size=(size, stack + config.agent.return_steps, *FRAME_SHAPE), dtype=np.uint8),
-        actions=draws.integers(actions, size=size),
-        returns=np.zeros(size, np.float32),
+        frames=draws.integers(256, size=(size, stack + steps, *FRAME_SHAPE), dtype=np.uint8),
+        actions=draws.integers(MOST_ACTIONS, size=(size, steps)),
+        extrinsic=np.zeros((size, steps), np.float32),
+        intrinsic=np.zeros((size, steps), np.float32),
+        steps=np.full(size, steps),
         terminal=np.zeros(size, np.bool_),
     )
+    returns = np.zeros(size, np.float32)
 
     def median_milliseconds(work: Callable[[], object], times: int) -> float:
         taken = []
@@ -82,6 +86,6 @@ def agent_step_milliseconds() -> float:
         return 1e3 * float(np.median(taken))
 
     with as_in_a_run():
-        update = median_milliseconds(lambda: agent.learn(batch), 7)
+        update = median_milliseconds(lambda: agent.learn(batch, returns), 7)
         act = median_milliseconds(lambda: agent.greedy_action(batch.frames[0, :stack]), 30)
     return act + update / config.agent.update_period_steps

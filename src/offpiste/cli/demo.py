@@ -58,11 +58,11 @@ class Arm:
         from offpiste.worlds.deep_sea import TREASURE
 
         for step in self.loop.steps():
-            column, row = (int(byte) // 8 for byte in self.loop.game.ram[:2])
+            column, row = (int(byte) // 8 for byte in self.loop.world.ram[:2])
             self.visits[row, column] += 1
             if step.episode is not None:
                 self.visits[0, 0] += 1  # where the next one starts
-                self.cells.append(self.loop.coverage.cells_found)
+                self.cells.append(self.loop.tracker.coverage.cells_found)
                 if step.episode.game_return > TREASURE / 2 and self.found_after is None:
                     self.found_after = len(self.cells)
                 return

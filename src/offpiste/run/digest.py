@@ -14,13 +14,13 @@ from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import REPRODUCIBLE
 from offpiste.store.run_folder import of_kinds, read_config, read_records, refuse_results_only
 from offpiste.store.storage import Folder
-from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.worlds.registry import open_world
 
 
 def digest(folder: Folder) -> str:
     """Return one hash of all that a run's newest checkpoint holds and that does not depend on the machine.
 
-    Covered are weights, optimiser, decoded pictures, priorities, generators, the emulator, coverage, the bonus model
+    Covered are weights, optimiser, decoded frames, priorities, generators, the emulator, coverage, the bonus model
     and the rows of the reproducible tables; left out are wall clock, rates and attempts.
     """
     config = read_config(folder)
@@ -32,7 +32,8 @@ def digest(folder: Folder) -> str:
     for key in ("loop", "coverage", "agent", "bonus"):
         if key in restored.objects:
             _hash_values(hasher, arrays.unpack(restored.objects[key]))
-    replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, stream(0, "unused"))
+    world = open_world(config.game, config.world, stream(0, "unused"))
+    replay = Replay(config.agent, world.state_shape, stream(0, "unused"))
     replay.load_state(arrays.unpack(restored.objects["replay"]), of_kinds(restored.objects, "chunk", "dictionary"))
     decoded = replay.decoded()
     _hash_values(hasher, decoded)

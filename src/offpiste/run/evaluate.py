@@ -13,6 +13,8 @@ from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
 from offpiste.store.run_folder import KEPT_ITERATIONS, read_config
 from offpiste.store.storage import Folder
+from offpiste.worlds.base import World
+from offpiste.worlds.play import Policy, episode
 from offpiste.worlds.registry import open_world
 
 
@@ -31,23 +33,25 @@ def evaluate(
     config = read_config(folder)
     config = replace(config, machine=replace(config.machine, device=device))
     prepare(config.machine)
-    game = open_world(config.game, config.world, stream(seed, "evaluation game"))
-    agent = load_agent(folder, config, game.action_count, iteration)
-    generator = stream(seed, "evaluation actions")
-    noise = stream(seed, "evaluation noise") if config.exploration.evaluation_noise else None
+    world = open_world(config.game, config.world, stream(seed, "evaluation game"))
+    policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
     for _ in range(episodes):
-        state, _ = game.reset()
-        total, steps, over = 0.0, 0, False
-        while not over:
-            action = agent.act(state, config.exploration.epsilon_evaluation, generator, noise)
-            state, reward, terminated, truncated, _ = game.step(action)
-            total, steps, over = total + reward, steps + 1, terminated or truncated
+        total, steps = 0.0, 0
+        for transition in episode(world, policy):
+            total, steps = total + transition.reward, steps + 1
         yield Played(total, steps)
 
 
-def load_agent(folder: Folder, config: RunConfig, action_count: int, iteration: int | None) -> Rainbow:
+def evaluation_policy(config: RunConfig, agent: Rainbow, seed: int) -> Policy:
+    """Return how an agent acts in evaluation."""
+    exploration, actions = config.exploration, stream(seed, "evaluation actions")
+    noise = stream(seed, "evaluation noise") if exploration.evaluation_noise else None
+    return lambda state: agent.act(state, exploration.epsilon_evaluation, actions, noise)
+
+
+def load_agent(folder: Folder, config: RunConfig, world: World, iteration: int | None) -> Rainbow:
     """Return the agent with the newest weights of a run, or with those kept after an iteration."""
-    agent = new_agent(config, action_count)
+    agent = new_agent(config, world)
     if iteration is None:
         agent.load_weights(arrays.unpack(newest_object(folder, "agent")), "online/")
         return agent

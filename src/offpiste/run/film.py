@@ -6,6 +6,7 @@ The bonus of the checkpoint watches along and learns as it would in training, on
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,19 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Bonus, Context, Transition
-from offpiste.bonuses.registry import build
+from offpiste.bonuses.base import Bonus
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
-from offpiste.run.evaluate import load_agent
+from offpiste.run.evaluate import evaluation_policy, load_agent
+from offpiste.run.loop import build_bonus
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import newest_object
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
-from offpiste.worlds.base import FRAME_SHAPE, World
+from offpiste.worlds.base import World
+from offpiste.worlds.play import episode
 from offpiste.worlds.registry import open_world
 
 FORMATS = (".mp4", ".gif")
@@ -41,35 +43,31 @@ def film(folder: Folder, steps: int, seed: int, iteration: int | None = None) ->
     config = read_config(folder)
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
-    game = open_world(config.game, config.world, stream(seed, "evaluation game"))
-    agent = load_agent(folder, config, game.action_count, iteration)
-    bonus = _load_bonus(folder, config, game, seed, iteration)
-    actions, noise = stream(seed, "evaluation actions"), stream(seed, "evaluation noise")
-    state, _ = game.reset()
+    world = open_world(config.game, config.world, stream(seed, "evaluation game"))
+    policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
+    bonus = _load_bonus(folder, config, world, seed, iteration)
     total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
-    for step in range(steps):
-        used = noise if config.exploration.evaluation_noise else None
-        action = agent.act(state, config.exploration.epsilon_evaluation, actions, used)
-        screen = game.render()
-        next_state, reward, terminated, truncated, _ = game.step(action)
-        paid = 0.0
-        if bonus is not None:
-            paid = bonus.observe(Transition(state, action, reward, next_state, terminated, truncated, step, game.ram))
-        state, total = next_state, total + reward
-        rewards.append(reward)
-        bonuses.append(paid)
+    screens: list[Any] = []
+
+    def rendered(state: NDArray[np.uint8]) -> int:
+        screens.append(world.render())  # as it is when the action is chosen
+        return policy(state)
+
+    for transition in islice(episode(world, rendered), steps):
+        intrinsic = 0.0 if bonus is None else bonus.observe(transition)
+        total += transition.reward
+        rewards.append(transition.reward)
+        bonuses.append(intrinsic)
         texts = [
             config.game,
             config.method,
-            f"step {step:,}",
-            f"action {game.action_names[action].lower()}",
+            f"step {transition.episode_step:,}",
+            f"action {world.action_names[transition.action].lower()}",
             f"return {total:g}",
-            f"reward {reward:g}",
-            f"bonus {paid:.3g}" if bonus is not None else "no bonus",
+            f"reward {transition.reward:g}",
+            f"bonus {intrinsic:.3g}" if bonus is not None else "no bonus",
         ]
-        yield _compose(screen, texts, rewards, bonuses if bonus is not None else None)
-        if terminated or truncated:
-            return
+        yield _compose(screens.pop(), texts, rewards, bonuses if bonus is not None else None)
 
 
 def write_film(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
@@ -109,11 +107,8 @@ def pictures_per_second(folder: Folder) -> int:
     return int(game.metadata["render_fps"]) // config.world.frame_skip
 
 
-def _load_bonus(folder: Folder, config: RunConfig, game: World, seed: int, iteration: int | None) -> Bonus | None:
-    context = Context(
-        config.game, game.action_count, config.world.stack_frames, FRAME_SHAPE, stream(seed, "film bonus"), "cpu"
-    )
-    bonus = build(config.bonus, context)
+def _load_bonus(folder: Folder, config: RunConfig, world: World, seed: int, iteration: int | None) -> Bonus | None:
+    bonus = build_bonus(config, world, stream(seed, "film bonus"))
     if bonus is not None:
         name = "bonus" if iteration is None else f"kept/{iteration:06d}-bonus"
         bonus.load_state(arrays.unpack(newest_object(folder, name)))

@@ -1,38 +1,31 @@
-"""Game → bonus → replay → learn, one agent step at a time, in the order of Dopamine's runner.
+"""The algorithm: learn, act, step, ask for the intrinsic reward, store; one agent step at a time, in Dopamine's order.
 
-The loop knows nothing of files. Between two steps its state is complete: `state` and `load_state` carry everything that
-the future depends on.
+The loop knows nothing of files, and what it counts is the tracker's. Between two steps its state is complete: `state`
+and `load_state` carry everything that the future depends on.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from offpiste.agent.mixing import clip_extrinsic, is_clipped
-from offpiste.agent.rainbow import Rainbow, epsilon
+from offpiste.agent.mixing import clip_extrinsic, n_step_returns
+from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
-from offpiste.batch import Batch
-from offpiste.bonuses.base import Bonus, Context, Transition
+from offpiste.bonuses.base import Bonus, Context, LearningBonus
 from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
-from offpiste.run.coverage import NOTHING_FOUND, Coverage
-from offpiste.run.tally import EpisodeTally, IterationTally
+from offpiste.run.tracker import Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
-from offpiste.store.records import EpisodeRow, IterationRow
-from offpiste.worlds.base import FRAME_SHAPE
-from offpiste.worlds.registry import location, open_world
+from offpiste.types import Transition
+from offpiste.worlds.base import World
+from offpiste.worlds.play import take_step
+from offpiste.worlds.registry import open_world
 
-
-@dataclass(frozen=True)
-class Step:
-    """What one agent step brought, beside itself."""
-
-    episode: EpisodeRow | None = None
-    iteration: IterationRow | None = None
+STREAMS = ("actions", "noise", "replay", "bonus", "evaluation actions", "evaluation noise")
 
 
 class Loop:
@@ -41,55 +34,17 @@ class Loop:
     def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
         """Make the run's parts; a bonus given here stands in for the one that the configuration names."""
         self.config = config
-        self.training_steps = 0
-        self.all_steps = 0
-        """Agent steps of training and evaluation."""
-        self.iteration = 1
-        self.episodes = {"train": 0, "evaluation": 0}
-        self.phase = "train"
-        self._playing = False
-        self._actions = stream(config.seed, "actions")
-        self._replay_draws = stream(config.seed, "replay")
-        self._evaluation_actions = stream(config.seed, "evaluation actions")
-        self._noise = stream(config.seed, "noise")
-        self._evaluation_noise = stream(config.seed, "evaluation noise")
-        self.game = open_world(config.game, config.world, stream(config.seed, "game"))
-        # A game and streams of its own: whether a run is evaluated does not change how it trains.
-        self._evaluation_game = (
-            open_world(config.game, config.world, stream(config.seed, "evaluation game"))
-            if config.schedule.evaluation_steps
-            else None
-        )
-        self.agent = new_agent(config, self.game.action_count)
-        self._bonus_draws = stream(config.seed, "bonus")
-        context = Context(
-            config.game,
-            self.game.action_count,
-            config.world.stack_frames,
-            FRAME_SHAPE,
-            self._bonus_draws,
-            config.machine.device,
-        )
-        self.bonus = bonus if bonus is not None else build(config.bonus, context)
-        self._bonus_learn: Callable[[Batch], None] | None = getattr(self.bonus, "learn", None)
-        self.replay = Replay(config.agent, config.world, config.bonus, FRAME_SHAPE, self._replay_draws)
-        self.coverage = Coverage(location(config.game))
-        self.episode = EpisodeTally()
-        self._tallies = {"train": IterationTally(), "evaluation": IterationTally()}
+        self._streams = {name: stream(config.seed, name) for name in STREAMS}
+        self.world = open_world(config.game, config.world, stream(config.seed, "game"))
+        self.agent = new_agent(config, self.world)
+        self.bonus = bonus if bonus is not None else build_bonus(config, self.world, self._streams["bonus"])
+        self.replay = Replay(config.agent, self.world.state_shape, self._streams["replay"])
+        self.tracker = Tracker(config)
 
-    @property
-    def counted_steps(self) -> int:
-        """Agent steps of training, without those by which iterations overshoot to finish an episode.
-
-        Two hundred iterations count as 50 million steps, whenever their last episodes ended.
-        """
-        size = self.config.schedule.iteration_steps
-        return (self.iteration - 1) * size + min(self._tallies["train"].steps, size - 1)
-
-    @property
-    def epsilon(self) -> float:
-        """The chance of a random action now."""
-        return epsilon(self.config.exploration, self.config.agent.min_history_steps, self.training_steps)
+    @cached_property
+    def _evaluation_world(self) -> World:
+        """A world and streams of its own: whether a run is evaluated does not change how it trains."""
+        return open_world(self.config.game, self.config.world, stream(self.config.seed, "evaluation game"))
 
     @property
     def learning(self) -> bool:
@@ -99,141 +54,64 @@ class Loop:
     def steps(self) -> Iterator[Step]:
         """Take one agent step after the other, without end."""
         while True:
-            yield self._train_step() if self.phase == "train" else self._evaluation_step()
-
-    def partial_iteration(self) -> IterationRow | None:
-        """Return the row of an iteration that is not over, or None between iterations."""
-        return self._iteration_row(complete=False) if self._tallies[self.phase].steps else None
+            yield self._train_step() if self.tracker.phase == "train" else self._evaluation_step()
 
     def _train_step(self) -> Step:
-        if not self._playing:
-            self.game.reset()
-            self._playing = True
-            self.coverage.visit(self.game.ram, self.game.observation[-1])
-        self._learn_if_due()
-        state = self.game.observation
-        action = self.agent.act(state, self.epsilon, self._actions, self._noise)
-        next_state, reward, terminated, truncated, _ = self.game.step(action)
-        ram = self.game.ram
-        extrinsic = clip_extrinsic(reward)
-        bonus = 0.0
-        if self.bonus is not None:
-            bonus = self.bonus.observe(
-                Transition(state, action, reward, next_state, terminated, truncated, self.episode.steps, ram)
-            )
-            if not math.isfinite(bonus):
-                raise NotFinite(
-                    f"the bonus was {bonus} at step {self.training_steps:,}; training cannot go on. "
-                    "offpiste check-bonus tells more about it"
-                )
-            clipped = is_clipped(extrinsic, bonus, self.config.bonus)
-            self.episode.count_bonus(bonus, clipped=clipped)
-            self._tallies["train"].count_bonus(bonus, clipped=clipped)
-        self.replay.add(state[-1], action, extrinsic, bonus, terminated or truncated)
-        self.coverage.visit(ram, next_state[-1])
-        return self._count_step(reward, terminated, truncated)
+        if self.tracker.between_episodes:
+            self.world.reset()
+            self.tracker.begin_episode(self.world)
+        step = self.tracker.training_steps
+        if self.learning and step % self.config.agent.update_period_steps == 0:
+            self.update()
+        if self.learning and step % self.config.agent.target_update_steps == 0:
+            self.agent.update_target()
+        epsilon = self.tracker.epsilon(step + 1)  # Dopamine counts a step before it acts
+        action = self.agent.act(self.world.observation, epsilon, self._streams["actions"], self._streams["noise"])
+        transition = take_step(self.world, action, self.tracker.episode.steps)
+        intrinsic = None if self.bonus is None else self._intrinsic(self.bonus, transition)
+        extrinsic = clip_extrinsic(transition.reward)
+        self.replay.add(transition.frame, action, extrinsic, intrinsic or 0.0, transition.over)
+        return self.tracker.count_training(transition, intrinsic)
+
+    def update(self) -> None:
+        """Draw a batch from the replay, and let the agent and a bonus that can learn from it."""
+        batch = self.replay.sample(self.config.agent.batch_size)
+        returns = n_step_returns(batch, self.config.bonus, self.config.agent.discount)
+        update = self.agent.learn(batch, returns, self._streams["noise"])
+        if not math.isfinite(update.loss):
+            advice = "lower agent.learning_rate or the scale of the bonus, or look for values that are not finite"
+            raise NotFinite(f"the loss became {update.loss} at step {self.tracker.training_steps:,}; {advice}")
+        self.replay.update_priorities(batch.indices, update.priorities)
+        if isinstance(self.bonus, LearningBonus):
+            self.bonus.learn(batch)
+        self.tracker.count_update(update)
+
+    def _intrinsic(self, bonus: Bonus, transition: Transition) -> float:
+        intrinsic = bonus.observe(transition)
+        if not math.isfinite(intrinsic):
+            step = self.tracker.training_steps + 1
+            raise NotFinite(f"the bonus was {intrinsic} at step {step:,}; offpiste check-bonus tells more about it")
+        return intrinsic
 
     def _evaluation_step(self) -> Step:
-        game = self._evaluation_game
-        assert game is not None  # noqa: S101 (the phase exists only with it)
-        if not self._playing:
-            game.reset()
-            self._playing = True
-        exploration = self.config.exploration
-        noise = self._evaluation_noise if exploration.evaluation_noise else None
-        action = self.agent.act(game.observation, exploration.epsilon_evaluation, self._evaluation_actions, noise)
-        _, reward, terminated, truncated, _ = game.step(action)
-        return self._count_step(reward, terminated, truncated)
-
-    def _learn_if_due(self) -> None:
-        agent = self.config.agent
-        if self.learning:
-            if self.training_steps % agent.update_period_steps == 0:
-                batch = self.replay.sample(agent.batch_size)
-                learned = self.agent.learn(batch, self._noise)
-                if not math.isfinite(learned.loss):
-                    raise NotFinite(
-                        f"the loss became {learned.loss} at step {self.training_steps:,}; training cannot go on. "
-                        "Lower agent.learning_rate or the scale of the bonus, or look for values that are not finite"
-                    )
-                self.replay.update_priorities(batch.indices, learned.priorities)
-                if self._bonus_learn is not None:
-                    self._bonus_learn(batch)
-                self._tallies["train"].count_update(learned)
-            if self.training_steps % agent.target_update_steps == 0:
-                self.agent.update_target()
-        self.training_steps += 1
-
-    def _count_step(self, reward: float, terminated: bool, truncated: bool) -> Step:
-        self.all_steps += 1
-        episode, tally = self.episode, self._tallies[self.phase]
-        episode.count_step(reward)
-        tally.steps += 1
-        if not (terminated or truncated):
-            return Step()
-        tally.returns.append(episode.game_return)
-        row = self._episode_row("terminated" if terminated else "truncated")
-        self.episode = EpisodeTally()
-        self._playing = False
-        schedule = self.config.schedule
-        wanted = schedule.iteration_steps if self.phase == "train" else schedule.evaluation_steps
-        if tally.steps < wanted:
-            return Step(row)
-        iteration_row = self._iteration_row(complete=True)
-        if self.phase == "train" and schedule.evaluation_steps:
-            self.phase = "evaluation"
-        else:
-            self.phase = "train"
-            self.iteration += 1
-            self._tallies = {"train": IterationTally(), "evaluation": IterationTally()}
-        return Step(row, iteration_row)
-
-    def _episode_row(self, ended: str) -> EpisodeRow:
-        self.episodes[self.phase] += 1
-        found = self.coverage.end_episode() if self.phase == "train" else NOTHING_FOUND
-        return EpisodeRow(
-            iteration=self.iteration,
-            phase=self.phase,
-            episode=self.episodes[self.phase],
-            end_step=self.training_steps,
-            ended=ended,
-            **(self.episode.columns() | found),
-        )
-
-    def _iteration_row(self, *, complete: bool) -> IterationRow:
-        return IterationRow(
-            iteration=self.iteration,
-            phase=self.phase,
-            complete=complete,
-            end_step=self.training_steps,
-            end_frame=self.training_steps * self.config.world.frame_skip,
-            epsilon=self.epsilon if self.phase == "train" else self.config.exploration.epsilon_evaluation,
-            **(self._tallies[self.phase].columns() | self.coverage.totals()),
-        )
+        world, exploration = self._evaluation_world, self.config.exploration
+        if self.tracker.between_episodes:
+            world.reset()
+        actions, noise = self._streams["evaluation actions"], self._streams["evaluation noise"]
+        used_noise = noise if exploration.evaluation_noise else None
+        action = self.agent.act(world.observation, exploration.epsilon_evaluation, actions, used_noise)
+        return self.tracker.count_evaluation(take_step(world, action, self.tracker.episode.steps))
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return, by object, all that changes from step to step; `lasting` has the rest."""
-        loop: dict[str, Any] = {
-            "training_steps": self.training_steps,
-            "all_steps": self.all_steps,
-            "iteration": self.iteration,
-            "episodes": self.episodes,
-            "phase": self.phase,
-            "playing": self._playing,
-            "episode": self.episode.state(),
-            "tallies": {phase: tally.state() for phase, tally in self._tallies.items()},
-            "bonuses": np.asarray(self._tallies["train"].bonuses, np.float64),
-            "generators": {name: generator_state(generator) for name, generator in self._generators().items()},
-            "game": np.frombuffer(self.game.snapshot(), np.uint8),
+        """Return, by object, copies of all that changes from step to step; `lasting` has the rest."""
+        loop = self.tracker.state() | {
+            "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
+            "game": np.frombuffer(self.world.snapshot(), np.uint8),
         }
-        if self._evaluation_game is not None:
-            loop["evaluation_game"] = np.frombuffer(self._evaluation_game.snapshot(), np.uint8)
-        state = {
-            "loop": loop,
-            "coverage": self.coverage.state(),
-            "agent": self.agent.state(),
-            "replay": self.replay.state(),
-        }
+        if self.config.schedule.evaluation_steps:
+            loop["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
+        state = {"loop": loop, "coverage": self.tracker.coverage.state()}
+        state |= {"agent": self.agent.state(), "replay": self.replay.state()}
         return state if self.bonus is None else state | {"bonus": self.bonus.state()}
 
     def lasting(self) -> dict[str, Callable[[], bytes]]:
@@ -241,42 +119,30 @@ class Loop:
         return self.replay.lasting()
 
     def load_state(self, state: Mapping[str, dict[str, Any]], lasting: Mapping[str, bytes]) -> None:
-        """Take up where `state` and `lasting` were asked for."""
+        """Restore from `state()` and `lasting()`."""
         loop = state["loop"]
-        self.training_steps = loop["training_steps"]
-        self.all_steps = loop["all_steps"]
-        self.iteration = loop["iteration"]
-        self.episodes = loop["episodes"]
-        self.phase = loop["phase"]
-        self._playing = loop["playing"]
-        self.episode = EpisodeTally(**loop["episode"])
-        self._tallies = {phase: IterationTally(**tally) for phase, tally in loop["tallies"].items()}
-        self._tallies["train"].bonuses = loop["bonuses"].tolist()
-        for name, generator in self._generators().items():
-            restore_generator(generator, loop["generators"][name])
-        self.game.restore(loop["game"].tobytes())
-        if self._evaluation_game is not None:
-            self._evaluation_game.restore(loop["evaluation_game"].tobytes())
-        self.coverage.load_state(state["coverage"])
+        self.tracker.load_state(loop)
+        self.tracker.coverage.load_state(state["coverage"])
+        for name, draws in self._streams.items():
+            restore_generator(draws, loop["generators"][name.replace(" ", "_")])
+        self.world.restore(loop["game"].tobytes())
+        if self.config.schedule.evaluation_steps:
+            self._evaluation_world.restore(loop["evaluation_game"].tobytes())
         self.agent.load_state(state["agent"])
         self.replay.load_state(state["replay"], lasting)
         if self.bonus is not None:
             self.bonus.load_state(state["bonus"])
 
-    def _generators(self) -> dict[str, np.random.Generator]:
-        return {
-            "actions": self._actions,
-            "replay": self._replay_draws,
-            "bonus": self._bonus_draws,
-            "evaluation_actions": self._evaluation_actions,
-            "noise": self._noise,
-            "evaluation_noise": self._evaluation_noise,
-        }
 
-
-def new_agent(config: RunConfig, action_count: int) -> Rainbow:
+def new_agent(config: RunConfig, world: World) -> Rainbow:
     """Return the agent of a run before its first step."""
-    shape = (config.world.stack_frames, *FRAME_SHAPE)
     noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
-    weights = stream(config.seed, "weights")
-    return Rainbow(config.agent, shape, action_count, weights, config.machine.device, noise_scale)
+    weights, device = stream(config.seed, "weights"), config.machine.device
+    return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale)
+
+
+def build_bonus(config: RunConfig, world: World, generator: np.random.Generator) -> Bonus | None:
+    """Return the bonus of a run before its first step, or None where it has none."""
+    stack, height, width = world.state_shape
+    context = Context(config.game, world.action_count, stack, (height, width), generator, config.machine.device)
+    return build(config.bonus, context)

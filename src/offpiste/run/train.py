@@ -15,9 +15,10 @@ from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
 from offpiste.run.curves import Curves
-from offpiste.run.loop import Loop, Step
+from offpiste.run.loop import Loop
 from offpiste.run.process import about_this_process, prepare
 from offpiste.run.stopping import StopSignal, stop_on_signals
+from offpiste.run.tracker import Step
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.checkpoints import (
@@ -101,11 +102,11 @@ class _Attempt:
         interval *= stream(self.config.seed, f"jitter {self.config.run_id}").uniform(0.9, 1.1)
         retry = FIRST_RETRY_SECONDS
         now = time.monotonic()
-        self.iteration_start = (now, self.loop.training_steps)
+        self.iteration_start = (now, self.loop.tracker.training_steps)
         next_save, next_status, next_progress = now + interval, now, now
         steps = self.loop.steps()
         learning = self.loop.learning
-        while self.loop.counted_steps < self.target_steps and self.stop_signal.number is None:
+        while self.loop.tracker.counted_steps < self.target_steps and self.stop_signal.number is None:
             self._note_down(next(steps))
             now = time.monotonic()
             if now >= next_save:
@@ -121,13 +122,13 @@ class _Attempt:
                 if self.loop.learning != learning:
                     learning = self.loop.learning
                     self.marks.clear()  # learning slows a run down, so the rate before promises too much
-                self.marks.append((now, self.loop.training_steps))
+                self.marks.append((now, self.loop.tracker.training_steps))
                 self.report(self.progress("running"))
                 next_progress = now + PROGRESS_SECONDS
             if now >= next_status:
                 self.write_status("running")
                 next_status = now + STATUS_SECONDS
-        finished = self.loop.counted_steps >= self.target_steps
+        finished = self.loop.tracker.counted_steps >= self.target_steps
         self._at_last(self.save)
         self._at_last(lambda: self._write_tables(finished=finished))
         state = "finished" if finished else "paused"
@@ -136,29 +137,29 @@ class _Attempt:
 
     def save(self) -> None:
         """Write a checkpoint unless this step already has one."""
-        if self.saved_step == self.loop.all_steps:
+        if self.saved_step == self.loop.tracker.all_steps:
             return
         changing = {key: arrays.pack(value) for key, value in self.loop.state().items()}
         changing["records"] = arrays.pack(self.records.state())
         lasting = self.loop.lasting() | self.records.lasting()
         lasting |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
-        self.checkpoints.save(self.loop.all_steps, changing, lasting)
+        self.checkpoints.save(self.loop.tracker.all_steps, changing, lasting)
         self.kept = dict.fromkeys(self.kept)  # the bytes now lie in the store
-        self.saved_step = self.loop.all_steps
+        self.saved_step = self.loop.tracker.all_steps
 
     def progress(self, state: str) -> Progress:
         rate = self._rate()
         skip = self.config.world.frame_skip
-        left = max(0, self.target_steps - self.loop.counted_steps)
+        left = max(0, self.target_steps - self.loop.tracker.counted_steps)
         learning = self.loop.learning
-        totals = self.loop.coverage.totals()
+        totals = self.loop.tracker.coverage.totals()
         return Progress(
             state=state,
-            frames=self.loop.counted_steps * skip,
+            frames=self.loop.tracker.counted_steps * skip,
             target_frames=self.config.frames,
-            iteration=self.loop.iteration,
-            episodes=self.loop.episodes["train"],
-            epsilon=self.loop.epsilon,
+            iteration=self.loop.tracker.iteration,
+            episodes=self.loop.tracker.episodes["train"],
+            epsilon=self.loop.tracker.epsilon(self.loop.tracker.training_steps),
             steps_per_second=rate,
             seconds_left=left / rate if rate and learning and state == "running" else None,
             learning=learning,
@@ -191,9 +192,9 @@ class _Attempt:
             return
         self.records.add("iterations", step.iteration)
         self.curves.iteration(step.iteration)
-        if self.loop.phase == "evaluation":
+        if self.loop.tracker.phase == "evaluation":
             return  # the iteration goes on with its evaluation
-        now, steps = time.monotonic(), self.loop.training_steps
+        now, steps = time.monotonic(), self.loop.tracker.training_steps
         seconds, done = now - self.iteration_start[0], steps - self.iteration_start[1]
         self.iteration_start = (now, steps)
         iteration = step.iteration.iteration
@@ -206,7 +207,7 @@ class _Attempt:
 
     def _write_tables(self, *, finished: bool) -> None:
         rows = {table: self.records.rows(table) for table in LOGGED}
-        partial = self.loop.partial_iteration()
+        partial = self.loop.tracker.partial_iteration()
         if partial is not None:
             rows["iterations"].append(dataclasses.asdict(partial))
         rows["attempts"] = read_attempts(self.folder)
@@ -217,7 +218,7 @@ class _Attempt:
         if finished:
             self.checkpoints.stop_if_superseded()
             logged = {table: tables[table] for table in LOGGED}
-            mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.all_steps, logged)
+            mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.tracker.all_steps, logged)
 
     def _at_last(self, write: Callable[[], None]) -> None:
         note = self.note
@@ -260,13 +261,13 @@ def train(
             raise
         checkpoints = Checkpoints(folder, name)
         records, kept, note = _restore(folder, checkpoints, loop)
-        about = dataclasses.replace(about, attempt=name, start_step=loop.training_steps, note=note)
+        about = dataclasses.replace(about, attempt=name, start_step=loop.tracker.training_steps, note=note)
         describe_attempt(folder, name, dataclasses.asdict(about))
-        curves = Curves(folder, loop.training_steps)
+        curves = Curves(folder, loop.tracker.training_steps)
         attempt = _Attempt(
             config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept or {}
         )
-        attempt.saved_step = loop.all_steps if kept is not None else -1
+        attempt.saved_step = loop.tracker.all_steps if kept is not None else -1
         try:
             return attempt.run()
         except Superseded:
@@ -297,5 +298,5 @@ def _restore(
     note = ""
     if restored.broken:
         broken = "; ".join(restored.broken)
-        note = f"went back to step {loop.training_steps:,}, for a newer checkpoint is broken: {broken}"
+        note = f"went back to step {loop.tracker.training_steps:,}, for a newer checkpoint is broken: {broken}"
     return read_records(objects), dict.fromkeys(of_kinds(objects, "kept")), note

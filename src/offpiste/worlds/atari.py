@@ -43,13 +43,17 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._emulator = emulator or start_emulator(name, int(generator.integers(2**31)))
         self._actions = [action.value for action in self._emulator.getMinimalActionSet()]
         self.action_space = gymnasium.spaces.Discrete(len(self._actions))
-        shape = (config.stack_frames, *FRAME_SHAPE)
-        self.observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self.observation_space = gymnasium.spaces.Box(0, 255, self.state_shape, np.uint8)
         height, width = self._emulator.getScreenDims()
         self._screens = np.zeros((2, height, width), np.uint8)
-        self._stack = np.zeros(shape, np.uint8)
+        self._stack = np.zeros(self.state_shape, np.uint8)
         self._held_action = _NOOP
         self._episode_steps = 0
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Frames stacked in a state, their height and their width."""
+        return (self.config.stack_frames, *FRAME_SHAPE)
 
     @property
     def action_count(self) -> int:

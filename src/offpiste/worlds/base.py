@@ -18,6 +18,10 @@ class World(Protocol):
     """As gymnasium has it: `render_fps` is how many frames a second a person would see."""
 
     @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Frames stacked in a state, their height and their width."""
+
+    @property
     def action_count(self) -> int:
         """How many actions the agent can choose from."""
 

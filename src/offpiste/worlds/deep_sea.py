@@ -85,10 +85,14 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """Which action moves right, by row and column."""
         self._pictures = _pictures(size)
         self.action_space = gymnasium.spaces.Discrete(self.action_count)
-        shape = (config.stack_frames, *FRAME_SHAPE)
-        self.observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self.observation_space = gymnasium.spaces.Box(0, 255, self.state_shape, np.uint8)
         self._row = self._column = 0
-        self._stack = np.zeros(shape, np.uint8)
+        self._stack = np.zeros(self.state_shape, np.uint8)
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Frames stacked in a state, their height and their width."""
+        return (self.config.stack_frames, *FRAME_SHAPE)
 
     @property
     def observation(self) -> NDArray[np.uint8]:

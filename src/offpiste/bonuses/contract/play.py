@@ -1,16 +1,16 @@
 """The real play that a bonus is shown, the same at every call, and batches of it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import cycle, islice
 
 import numpy as np
 
-from offpiste.batch import Batch
-from offpiste.bonuses.base import Transition
 from offpiste.config import AgentConfig, WorldConfig
 from offpiste.seeding import stream
-from offpiste.worlds.base import FRAME_SHAPE
+from offpiste.types import Batch, Transition
+from offpiste.worlds.play import episode, random_policy
 from offpiste.worlds.registry import open_world
 
 WARM_UP_GAMES = (
@@ -54,20 +54,11 @@ def new_transition(game: str) -> Transition:
 def random_play(game: str) -> Iterator[Transition]:
     """Play at random in short episodes; the end of the first counts as cut, of the second as game over, and so on."""
     world = open_world(game, WorldConfig(), stream(SEED, f"check {game}"))
-    actions = stream(SEED, f"check actions of {game}")
-    lost = False
-    while True:
-        state, _ = world.reset()
-        for step in range(EPISODE_STEPS):
-            action = int(actions.integers(world.action_count))
-            next_state, reward, terminated, truncated, _ = world.step(action)
-            if step == EPISODE_STEPS - 1 and not (terminated or truncated):
-                terminated, truncated = lost, not lost
-            yield Transition(state, action, reward, next_state, terminated, truncated, step, world.ram)
-            if terminated or truncated:
-                break
-            state = next_state
-        lost = not lost
+    policy = random_policy(world, stream(SEED, f"check actions of {game}"))
+    for lost in cycle((False, True)):
+        for transition in islice(episode(world, policy), EPISODE_STEPS):
+            cut = transition.episode_step == EPISODE_STEPS - 1 and not transition.over
+            yield replace(transition, terminated=lost, truncated=not lost) if cut else transition
 
 
 def batch_draws() -> np.random.Generator:
@@ -83,21 +74,23 @@ def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch |
         return None
     indices = draws.integers(choices, size=agent.batch_size)
     runs = [shown[index : index + agent.return_steps] for index in indices]
-    rewards = np.array([[step.reward for step in steps] for steps in runs]).clip(-1.0, 1.0)
-    ends = np.array([[step.terminated or step.truncated for step in steps] for steps in runs])
-    before_end = np.cumsum(ends, axis=1) - ends == 0
-    discounts = agent.discount ** np.arange(agent.return_steps)
-    stack = WorldConfig().stack_frames
-    frames = np.empty((agent.batch_size, stack + agent.return_steps, *FRAME_SHAPE), np.uint8)
+    rewards = np.array([[step.reward for step in steps] for steps in runs], np.float32).clip(-1.0, 1.0)
+    ends = np.array([[step.over for step in steps] for steps in runs])
+    inside = np.cumsum(ends, axis=1) - ends == 0  # true up to and including the first end
+    stack, *frame_shape = shown[0].state.shape
+    frames = np.empty((agent.batch_size, stack + agent.return_steps, *frame_shape), np.uint8)
     for row, steps in zip(frames, runs, strict=True):
         row[:stack] = steps[0].state
         for ahead, step in enumerate(steps):
             row[stack + ahead] = step.next_state[-1]
     return Batch(
         indices=indices,
+        numbers=indices,
         priorities=np.ones(agent.batch_size),
         frames=frames,
-        actions=np.array([steps[0].action for steps in runs]),
-        returns=(rewards * before_end * discounts).sum(axis=1).astype(np.float32),
+        actions=np.array([[step.action for step in steps] for steps in runs]),
+        extrinsic=np.where(inside, rewards, np.float32(0.0)),
+        intrinsic=np.zeros_like(rewards),
+        steps=inside.sum(axis=1),
         terminal=np.asarray(ends.any(axis=1)),
     )

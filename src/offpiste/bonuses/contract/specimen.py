@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.batch import Batch
-from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.base import Context, LearningBonus
 from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.config import WorldConfig
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
+from offpiste.types import Batch, Transition
 from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
 
@@ -116,7 +116,7 @@ class Watch:
     def __init__(self, specimen: Specimen, findings: Findings) -> None:
         self.specimen = specimen
         self.findings = findings
-        self.learns = callable(getattr(specimen.bonus, "learn", None))
+        self.learns = isinstance(specimen.bonus, LearningBonus)
         self.shown: list[Transition] = []
         self.paid: list[float] = []
         self.writes = False

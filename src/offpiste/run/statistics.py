@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic
-from offpiste.agent.rainbow import Learned
+from offpiste.agent.rainbow import Update
 
 
 @dataclass
-class EpisodeTally:
+class EpisodeStatistics:
     """The episode under way."""
 
     steps: int = 0
@@ -22,14 +22,14 @@ class EpisodeTally:
     bonus_max: float | None = None
     clipped_sums: int = 0
 
-    def count_bonus(self, bonus: float, *, clipped: bool) -> None:
-        """Count what the bonus paid for a step, and whether its sum with the reward was clipped."""
-        self.bonus_sum += bonus
-        self.bonus_max = bonus if self.bonus_max is None else max(self.bonus_max, bonus)
+    def count_intrinsic(self, intrinsic: float, *, clipped: bool) -> None:
+        """Count the unscaled intrinsic reward of a step, and whether its sum with the extrinsic one was clipped."""
+        self.bonus_sum += intrinsic
+        self.bonus_max = intrinsic if self.bonus_max is None else max(self.bonus_max, intrinsic)
         self.clipped_sums += clipped
 
     def count_step(self, reward: float) -> None:
-        """Count a step and what the game paid for it."""
+        """Count a step and its extrinsic reward."""
         if reward > 0 and self.first_reward_step is None:
             self.first_reward_step = self.steps
         self.steps += 1
@@ -50,12 +50,12 @@ class EpisodeTally:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return the tally as plain values."""
+        """Return it as plain values."""
         return dataclasses.asdict(self)
 
 
 @dataclass
-class IterationTally:
+class IterationStatistics:
     """The iteration under way: its training, or its evaluation."""
 
     steps: int = 0
@@ -68,17 +68,17 @@ class IterationTally:
     bonuses: list[float] = field(default_factory=list)
     clipped_sums: int = 0
 
-    def count_update(self, learned: Learned) -> None:
+    def count_update(self, update: Update) -> None:
         """Count an update of the agent."""
         self.updates += 1
-        self.loss_sum += learned.loss
-        self.greatest_q_sum += learned.greatest_q
-        self.mass_low_sum += learned.target_mass_low
-        self.mass_high_sum += learned.target_mass_high
+        self.loss_sum += update.loss
+        self.greatest_q_sum += update.max_q
+        self.mass_low_sum += update.target_mass_low
+        self.mass_high_sum += update.target_mass_high
 
-    def count_bonus(self, bonus: float, *, clipped: bool) -> None:
-        """Count what the bonus paid for a step, and whether its sum with the reward was clipped."""
-        self.bonuses.append(bonus)
+    def count_intrinsic(self, intrinsic: float, *, clipped: bool) -> None:
+        """Count the unscaled intrinsic reward of a step, and whether its sum with the extrinsic one was clipped."""
+        self.bonuses.append(intrinsic)
         self.clipped_sums += clipped
 
     def columns(self) -> dict[str, Any]:
@@ -108,5 +108,5 @@ class IterationTally:
         return total / self.updates if self.updates else None
 
     def state(self) -> dict[str, Any]:
-        """Return the tally as plain values, but for the bonuses, which are too many for that."""
+        """Return it as plain values, but for the bonuses, which are too many for that."""
         return {name: value for name, value in vars(self).items() if name != "bonuses"} | {"returns": [*self.returns]}
