@@ -9,6 +9,7 @@ import pytest
 from offpiste.commands import train_command
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, from_dict, identity, read_settings
 from offpiste.methods import base_run
+from tests.shell import HOSTILE_NAMES, calls
 
 SCHEDULE = replace(RunConfig().schedule, iteration_steps=100)
 
@@ -51,3 +52,15 @@ def test_a_command_makes_the_same_run(config: RunConfig, tmp_path: Path, capsys:
     found = read_back(train_command(identity(config), config.frames), capsys, tmp_path)
     assert identity(found) == identity(config)
     assert found.frames == config.frames
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_a_command_is_one_line_that_gives_a_shell_nothing_else_to_run(name: str, tmp_path: Path) -> None:
+    named = {"game": name, "method": "mine", "variant": f"v{name}", "bonus.name": f"module:{name}"}
+    command = train_command(identity(RunConfig()) | named | {f"bonus.options.key{name}": f"value{name}"}, 400)
+    assert command.isprintable()
+    (words,) = calls(command, tmp_path)
+    assert words[:8] == ["train", "--game", name, "--seed", "0", "--method", "mine", "--bonus"]
+    assert words[8] == f"module:{name}"
+    assert {"--variant", f"v{name}"} <= set(words)
+    assert words[-2:] == [f"--bonus.options.key{name}", f"value{name}"]

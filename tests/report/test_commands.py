@@ -13,6 +13,7 @@ from offpiste.report.commands import import_command, loops
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import write_run
 from tests.report.small_study import import_curves
+from tests.shell import HOSTILE_NAMES, calls
 
 SCHEDULE = replace(RunConfig().schedule, iteration_steps=100)
 
@@ -49,3 +50,25 @@ def test_the_command_that_imports(tmp_path: Path) -> None:
     published = import_curves(store, "freeway", [[1.0]])
     assert import_command([published], "a store") == "offpiste import dopamine freeway.json --store 'a store'"
     assert import_command([], "x") == ""
+
+
+def test_loops_over_hostile_names_run_nothing_but_offpiste(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "store", replace(base_run("freeway", "cts"), frames=400, schedule=SCHEDULE))
+    runs = [
+        replace(run, game=game, seed=seed, settings=run.settings | {"game": game, "seed": seed})
+        for game in HOSTILE_NAMES
+        for seed in (0, 1)
+    ]
+    (line,) = loops(runs)
+    found = calls(line, tmp_path / "shell")
+    assert {(words[2], words[4]) for words in found} == {(game, seed) for game in HOSTILE_NAMES for seed in "01"}
+    assert line.isprintable()
+    one_by_one = "\n".join(train_command(run.settings, run.target_frames) for run in runs)
+    assert sorted(found) == sorted(calls(one_by_one, tmp_path / "shell"))
+
+
+def test_files_of_hostile_names_are_imported_by_these_names(tmp_path: Path) -> None:
+    published = import_curves(Folder(tmp_path / "store"), "freeway", [[1.0]])
+    command = import_command([replace(published, file=name) for name in HOSTILE_NAMES], "$(touch PWNED)")
+    (words,) = calls(command, tmp_path / "shell")
+    assert words == ["import", "dopamine", *sorted(HOSTILE_NAMES), "--store", "$(touch PWNED)"]

@@ -1,13 +1,12 @@
 """The commands that make the runs of a store again, told shortly."""
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import Run
-from offpiste.commands import train_options
+from offpiste.commands import shell_line, train_options
 from offpiste.report.look import ordered_games
 
 
@@ -23,11 +22,11 @@ def loops(runs: Sequence[Run]) -> list[str]:
             by_seeds[tuple(sorted(by_game[game]))].append(game)
         for seeds, games in by_seeds.items():
             words = ["offpiste", "train", *_word("--game", "game", games), *_word("--seed", "seed", seeds)]
-            command = f"{' '.join(words)} {shlex.join(options)}"
+            command = f"{' '.join(words)} {shell_line(options)}"
             if len(seeds) > 1:
                 command = f"for seed in {' '.join(map(str, seeds))}; do {command}; done"
             if len(games) > 1:
-                command = f"for game in {' '.join(games)}; do {command}; done"
+                command = f"for game in {shell_line(games)}; do {command}; done"
             lines.append(command)
     return lines
 
@@ -35,8 +34,8 @@ def loops(runs: Sequence[Run]) -> list[str]:
 def import_command(published: Iterable[Published], store: str) -> str:
     """Return the command that imports the published curves, or nothing if there are none."""
     files = sorted({found.file for found in published})
-    return shlex.join(["offpiste", "import", "dopamine", *files, "--store", store]) if files else ""
+    return shell_line(["offpiste", "import", "dopamine", *files, "--store", store]) if files else ""
 
 
 def _word(option: str, variable: str, values: Sequence[Any]) -> list[str]:
-    return [option, shlex.quote(str(values[0])) if len(values) == 1 else f'"${variable}"']
+    return [option, shell_line([str(values[0])]) if len(values) == 1 else f'"${variable}"']

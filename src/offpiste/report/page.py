@@ -1,6 +1,5 @@
 """A store as one page: the verdict first, then what it rests on, then what is wrong with it."""
 
-import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from markupsafe import Markup
 from offpiste.analysis.claims import FINDINGS, MARGIN
 from offpiste.analysis.load import load
 from offpiste.analysis.stats import fewest_seeds
-from offpiste.commands import train_command
+from offpiste.commands import shell_line, train_command
 from offpiste.errors import StoreError
 from offpiste.report import commands, contrasts, fairness, figures, overviews, settings, tables, weak
 from offpiste.report.drawing import Drawing, save
@@ -63,7 +62,7 @@ def build(
     try:
         for each in (out / "figures", out / "tables"):
             each.mkdir(parents=True, exist_ok=True)
-        return _write(evidence, out, {"heading": heading, "banner": banner, "report_command": shlex.join(command)})
+        return _write(evidence, out, {"heading": heading, "banner": banner, "report_command": shell_line(command)})
     except OSError as error:
         raise StoreError(f"cannot write the report to {out} ({error}); may you write there?") from error
 
