@@ -1,11 +1,14 @@
 """A method looks the same everywhere, and no two look alike."""
 
+import re
+
 import pytest
 
 from offpiste.analysis.claims import PAPER_METHODS
 from offpiste.report.look import (
     PAGE_COLOURS,
     PUBLISHED_GREYS,
+    file_name,
     frames_text,
     in_words,
     looks,
@@ -67,3 +70,14 @@ def test_games_are_named_as_people_write_them() -> None:
 def test_a_sentence_names_games_and_methods_as_people_do() -> None:
     said = in_words("weakest: rnd beats epsilon_greedy on montezuma_revenge; randomly, cts/hero, Montezuma's")
     assert said == "weakest: RND beats ε-greedy on Montezuma’s Revenge; randomly, CTS/Hero, Montezuma’s"
+
+
+def test_files_about_a_game_are_called_by_letters_digits_and_underscores() -> None:
+    assert [file_name(game) for game in ("montezuma_revenge", "deep_sea_6")] == [
+        "game_montezuma_revenge",
+        "game_deep_sea_6",
+    ]
+    odd = ["../x", "/etc/x", "Pong", "pong ", "x" * 300, "a#b?c%d", "a\0b", "", ".", "ünï"]
+    names = [file_name(game) for game in odd]
+    assert len(set(names)) == len(odd)
+    assert all(re.fullmatch(r"game_[a-z0-9_-]{1,60}", name) for name in names)

@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -53,10 +53,12 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 4.5,
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with two dollar signs in it is a name
     "savefig.facecolor": "white",
 }
 _POINTS_WITH_MARKS = 12
 _BAND_RESAMPLES = 500
+_NAME_LENGTH = 32
 _ENLARGED = 1.15
 """On the page, where the text of a figure is then as large as a caption."""
 
@@ -73,8 +75,11 @@ class Drawing:
 
 @contextmanager
 def style(name: str = "") -> Iterator[None]:
-    """Draw in our style; the name goes into the names of parts, so that figures can stand on one page."""
-    with mpl.rc_context({**STYLE, "svg.hashsalt": name or "offpiste"}):
+    """Draw in our style; the name goes into the names of parts, so that figures can stand on one page.
+
+    No matplotlibrc counts: one in the current folder, which may be a stranger's store, could have names run by LaTeX.
+    """
+    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "svg.hashsalt": name or "offpiste"}):
         yield
 
 
@@ -172,10 +177,16 @@ def draw_interval(axes: Axes, place: float, value: float, interval: Interval | N
     axes.plot([value], [place], color=look.colour, marker=look.marker, markersize=6, linestyle="", **marks)
 
 
+def short(name: str) -> str:
+    """Return a name cut to a length that leaves room for the axes; tables have it in full."""
+    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
+
+
 def add_legend(figure: Figure, looks: Iterable[Look], most: int = 6) -> None:
     """Put the series' names above a figure, in as many rows as that takes."""
     lines = [
-        Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=look.label) for look in looks
+        Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=short(look.label))
+        for look in looks
     ]
     if lines:
         columns = math.ceil(len(lines) / math.ceil(len(lines) / most))
@@ -192,21 +203,26 @@ def grid_of_axes(figure: Figure, rows: int, columns: int, count: int, **options:
 
 def _for_page(svg: str, drawing: Drawing) -> str:
     """Return an SVG without what only a file needs, in the page's colours, with short numbers."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->\s*", "", svg)
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", svg)
-    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
-    svg = re.sub(r' d="[^"]{200,}"', lambda match: _shortened(match[0]), svg)  # markers are short, and too fine for it
-    for colour, name in PAGE_COLOURS.items():
-        svg = svg.replace(colour, name)
     width = _ENLARGED * drawing.figure.get_figwidth()
     head = (
         f'<svg class="drawing" style="--natural: {width:g}in" role="img" '
         f'aria-label="{escape(f"{drawing.title}. {drawing.caption}", quote=True)}"'
     )
-    return re.sub(r"<svg( [^>]*?)?(?= viewBox)", head, svg, count=1, flags=re.DOTALL)
+    svg = svg[svg.index(" viewBox") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*|<defs>\s*<style.*?</defs>\s*", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    return head + re.sub(
+        r"<[^>]+>", lambda tag: _tag_for_page(tag[0], used), svg
+    )  # tags only: text may look like one of these
+
+
+def _tag_for_page(tag: str, used: Set[str]) -> str:
+    tag = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", tag)
+    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+    tag = re.sub(r' d="[^"]{200,}"', lambda match: _shortened(match[0]), tag)  # markers are short, and too fine for it
+    for colour, name in PAGE_COLOURS.items():
+        tag = tag.replace(colour, name)
+    return tag
 
 
 def _shortened(path: str) -> str:

@@ -17,11 +17,12 @@ from offpiste.report.drawing import (
     grid_of_axes,
     new_figure,
     say,
+    short,
     style,
     tidy,
 )
 from offpiste.report.evidence import Evidence
-from offpiste.report.look import MUTED, Look, frames_text, label, looks, series_look, title
+from offpiste.report.look import MUTED, Look, file_name, frames_text, label, looks, series_look, title
 from offpiste.worlds.games import GAMES, SUITES
 
 FOUR_GAMES = (MONTEZUMA, "gravitar", "private_eye", "venture")
@@ -102,10 +103,10 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
         grid = grid_of_axes(figure, math.ceil(count / columns), columns, count, sharey=True)
         for axes, (method, found) in zip(grid, ours.items(), strict=False):
             draw_seeds(axes, found.frames, found.returns, drawn[method], width=1.0, alpha=0.9)
-            tidy(axes, f"{label(method)}, {len(found.runs)} seed{'s' * (len(found.runs) != 1)}", frames=True)
+            tidy(axes, f"{short(label(method))}, {len(found.runs)} seed{'s' * (len(found.runs) != 1)}", frames=True)
         for axes, published in zip(grid[len(ours) :], joined, strict=True):
             draw_seeds(axes, *published.curves(), series_look(published.series), width=1.0, alpha=0.9)
-            tidy(axes, series_look(published.series).label, frames=True)
+            tidy(axes, short(series_look(published.series).label), frames=True)
         for axes in grid[::columns]:
             axes.set_ylabel("return")
     caption = "Training return over frames, a line per seed: where seeds differ, their mean is a run that never was."
@@ -117,7 +118,7 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
 
 def game_figure(evidence: Evidence, game: str) -> Drawing:
     """Return a game's curves with every seed, final scores as points, and published curves beside if not among them."""
-    name = f"game_{game}"
+    name = file_name(game)
     published = evidence.published(game)
     apart = [] if overlaid(evidence, game) else published
     scored = [method for method in evidence.methods if evidence.finals(game, method).size]
@@ -152,7 +153,7 @@ def _draw_game(evidence: Evidence, axes: Axes, game: str, *, seeds: bool) -> Non
     for method in evidence.methods:
         if (game, method) in evidence.curves:
             draw_curves(axes, evidence.curves[game, method], drawn[method], seeds=seeds)
-    tidy(axes, title(game), "return", frames=True)
+    tidy(axes, short(title(game)), "return", frames=True)
     if not ours and not evidence.published(game):
         say(axes, "no curve yet")
 
@@ -173,7 +174,7 @@ def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[st
         if low <= score <= high:
             axes.axhline(score, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
             axes.text(len(methods) - 0.45, score, what, fontsize=7, color=MUTED, ha="right", va="bottom")
-    names = [label(method) for method in methods]
+    names = [short(label(method)) for method in methods]
     axes.set_xticks(range(len(methods)), names, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.6, len(methods) - 0.4)
     axes.grid(visible=False, axis="x")

@@ -104,6 +104,14 @@ def title(game: str) -> str:
     return _TITLES.get(game, game.replace("_", " ").title())
 
 
+def file_name(game: str) -> str:
+    """Return the name of a game's files and of its anchor on the page; a game may be called anything in a store."""
+    if re.fullmatch(r"[a-z0-9_]{1,60}", game):
+        return f"game_{game}"
+    kept = re.sub(r"[^a-z0-9_]+", "-", game.lower())[:40]
+    return f"game_{kept}-{hashlib.sha256(game.encode()).hexdigest()[:12]}"
+
+
 def in_words(text: str) -> str:
     """Return a sentence with games and methods called as people do."""
     names = {game: title(game) for game in GAMES} | {method: look.label for method, look in _OWN.items()}

@@ -9,7 +9,17 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from offpiste.analysis import stats
 from offpiste.report.contrasts import Aggregate, Contrast, Correlation, common_games, gains
-from offpiste.report.drawing import WIDTH, Drawing, add_legend, draw_interval, grid_of_axes, new_figure, style, tidy
+from offpiste.report.drawing import (
+    WIDTH,
+    Drawing,
+    add_legend,
+    draw_interval,
+    grid_of_axes,
+    new_figure,
+    short,
+    style,
+    tidy,
+)
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import INK, MUTED, Look, label, looks, title
 from offpiste.seeding import stream
@@ -48,7 +58,7 @@ def improvement_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing
                     share, interval = each.comparison.probability, each.comparison.probability_interval
                     marks = {"markerfacecolor": "none"} if each.call == "not shown" else {}
                     draw_interval(axes, methods.index(each.method), share, interval, drawn[each.method], **marks)
-            _method_rows(axes, methods, suite)
+            _method_rows(axes, methods, short(suite))
             axes.set_xlim(-0.04, 1.04)
             axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     caption = (
@@ -161,7 +171,7 @@ def correlation_figure(found: Sequence[Correlation]) -> Drawing:
 def _method_rows(axes: Axes, methods: Sequence[str], heading: str) -> None:
     tidy(axes, heading)
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    _rows(axes, [label(method) for method in methods])
+    _rows(axes, [short(label(method)) for method in methods])
 
 
 def _rows(axes: Axes, names: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from offpiste.analysis.reference import PUBLISHED_SCORES, PublishedScores
 from offpiste.analysis.stats import Interval
 from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlation
 from offpiste.report.evidence import Evidence
-from offpiste.report.look import label, title
+from offpiste.report.look import file_name, label, title
 from offpiste.worlds.games import GAMES
 
 THRESHOLD_SHARE = 0.1
@@ -212,7 +212,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
         "of all iterations (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
         f"Above {shown(threshold)}: share of seeds that score more ({about})."
     )
-    return table_of(f"game_{game}", [method for method in evidence.methods if begun[method]], columns, note)
+    return table_of(file_name(game), [method for method in evidence.methods if begun[method]], columns, note)
 
 
 def score_table(evidence: Evidence) -> Table:
