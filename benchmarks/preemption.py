@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from offpiste.config import AgentConfig, MachineConfig, RunConfig, to_toml
+from offpiste.config import AgentConfig, MachineConfig, RunConfig
+from offpiste.parsing import to_toml
 from offpiste.run.loop import Loop
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, begin_attempt
@@ -41,13 +42,14 @@ MOST_MORE_LOST = 0.01
 
 FIRST_STEP = """
 import os, sys, time
-from offpiste.config import read_toml
+from offpiste.config import RunConfig
+from offpiste.parsing import from_dict, read_settings
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 def report(progress):
     print(time.time(), flush=True)
     os._exit(0)
-train(read_toml(sys.argv[1]), Folder(sys.argv[2]), report)
+train(from_dict(RunConfig, read_settings(sys.argv[1])), Folder(sys.argv[2]), report)
 """
 
 

@@ -7,19 +7,19 @@ paper has 16 to 512 bits with β = 2.56 / bits. Of 40,000 pictures of random pla
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import cv2
 import numpy as np
 
-from offpiste import Context, Transition
+from offpiste import Context, Range, Transition
 
 
 @dataclass(frozen=True)
 class SimHashOptions:
     """How finely pictures are told apart."""
 
-    bits: int = 64
+    bits: Annotated[int, Range(min=1, max=4_096)] = 64
     """Length of a code; the more bits, the more pictures count by themselves."""
 
 

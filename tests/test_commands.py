@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from offpiste.commands import train_command
-from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, from_dict, identity, read_settings
+from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, identity
 from offpiste.methods import base_run
+from offpiste.parsing import from_dict, read_settings
 from tests.shell import HOSTILE_NAMES, calls
 
 SCHEDULE = replace(RunConfig().schedule, iteration_steps=100)

@@ -12,8 +12,9 @@ import pytest
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.registry import build, find
-from offpiste.config import BonusConfig, to_toml
+from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
+from offpiste.parsing import to_toml
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.records import from_parquet
@@ -54,6 +55,12 @@ def test_a_complete_bonus_fits_on_a_page() -> None:
 def test_the_examples_keep_the_contract(name: str) -> None:
     report = check_bonus(find(name))
     assert report.passed, str(report)
+
+
+def test_an_option_of_an_example_out_of_its_range_is_named_by_the_contract() -> None:
+    report = check_bonus(find("simhash:SimHash"), {"bits": 0})
+    assert not report.passed
+    assert "bonus.options.bits must be >= 1, got 0" in " ".join(str(report).split())
 
 
 def test_simhash_pays_one_over_the_root_of_the_visits_of_a_picture() -> None:

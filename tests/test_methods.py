@@ -2,8 +2,8 @@ import pytest
 
 from offpiste import methods
 from offpiste.bonuses.registry import find
-from offpiste.config import from_dict
 from offpiste.errors import ConfigError
+from offpiste.parsing import from_dict
 
 
 def test_the_six_methods_of_the_paper_have_its_constants() -> None:

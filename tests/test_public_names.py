@@ -15,6 +15,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "Context",
         "Folder",
         "OffpisteError",
+        "Range",
         "RunConfig",
         "Transition",
         "__version__",
@@ -46,6 +47,7 @@ import sys
 import offpiste
 assert not {"numpy", "torch", "pyarrow", "duckdb", "ray"} & set(sys.modules)
 offpiste.Bonus, offpiste.Context, offpiste.RunConfig, offpiste.Transition, offpiste.base_run, offpiste.Folder
+offpiste.Range
 assert not {"torch", "duckdb", "ray"} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

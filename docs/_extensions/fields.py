@@ -3,8 +3,8 @@
     ```{fields} offpiste.store.records.EpisodeRow
     ```
 
-With `:values: type` (the default) the second column is the field's type, with `:values: default` its default, or "see
-below" where that is a table of its own.
+With `:values: type` (the default) the second column is the field's type. With `:values: default` it is the default, or
+"see below" where that is a table of its own, and the third column is what the field may be.
 """
 
 import dataclasses
@@ -20,7 +20,9 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-_HEADINGS = {"type": ("field", "type", "meaning"), "default": ("setting", "default", "meaning")}
+from offpiste.parsing import Pattern, Range
+
+_HEADINGS = {"type": ("field", "type", "meaning"), "default": ("setting", "default", "allowed", "meaning")}
 
 
 class Fields(SphinxDirective):
@@ -43,13 +45,14 @@ class Fields(SphinxDirective):
 def table(kind: type[Any], values: str = "type") -> Iterator[str]:
     """Yield the lines of a Markdown table of a dataclass's fields."""
     told = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=values == "default")
     yield f"| {' | '.join(_HEADINGS[values])} |"
-    yield "|---|---|---|"
+    yield "|---" * len(_HEADINGS[values]) + "|"
     for field in dataclasses.fields(kind):
         meaning = " ".join(told.get((kind.__name__, field.name), [])).strip()
-        second = _type(hints[field.name]) if values == "type" else _default(field)
-        yield f"| `{field.name}` | {second} | {meaning} |".replace("  ", " ")
+        hint = hints[field.name]
+        cells = [_type(hint)] if values == "type" else [_default(field), _allowed(hint)]
+        yield f"| `{field.name}` | {' | '.join(cells)} | {meaning} |".replace("  ", " ")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -62,6 +65,17 @@ def _type(hint: Any) -> str:
     parts = typing.get_args(hint) or (hint,)
     names = [part.__name__ for part in parts if part is not type(None)]
     return " or ".join(names) + (", may be empty" if type(None) in parts else "")
+
+
+def _allowed(hint: Any) -> str:
+    """Return what a setting may be, where its type has more to say than Python's own."""
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return ", ".join(f"`{part!r}`" for part in parts)
+    if typing.get_origin(hint) is tuple:
+        return f"each {_allowed(parts[0])}"
+    marks = getattr(hint, "__metadata__", ())
+    return ", ".join(str(mark) for mark in marks if isinstance(mark, Range | Pattern)).replace("|", "\\|")
 
 
 def _default(field: "dataclasses.Field[Any]") -> str:

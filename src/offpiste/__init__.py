@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from offpiste.config import RunConfig
     from offpiste.errors import OffpisteError
     from offpiste.methods import base_run
+    from offpiste.parsing import Range
     from offpiste.run.train import train
     from offpiste.store.storage import Folder
 
@@ -23,6 +24,7 @@ __all__ = [
     "Context",
     "Folder",
     "OffpisteError",
+    "Range",
     "RunConfig",
     "Transition",
     "__version__",
@@ -36,6 +38,7 @@ _HOMES = {
     "Context": "offpiste.bonuses.base",
     "Folder": "offpiste.store.storage",
     "OffpisteError": "offpiste.errors",
+    "Range": "offpiste.parsing",
     "RunConfig": "offpiste.config",
     "Transition": "offpiste.bonuses.base",
     "base_run": "offpiste.methods",

@@ -1,27 +1,20 @@
-"""The configuration of one run: frozen dataclasses, TOML in and out, and two fingerprints.
+"""The settings of one run, as frozen dataclasses, and its two fingerprints.
 
 The fields fall into three kinds. `world`, `agent` and `schedule` are the *protocol*, the same for every method;
 `exploration` and `bonus` are the *method*; `machine` and `frames` say where and how far to run and change nothing
 about the experiment. Seeds may be averaged only where protocol and method fingerprints both agree.
+
+Ranges stand beside the fields. Their upper ends are far above any use: they keep a file from somebody else from asking
+for more than a machine has. The largest network and the largest empty replay take a few gigabytes each.
 """
 
-import dataclasses
 import hashlib
 import json
-import math
-import re
-import tomllib
-import types
-import typing
-from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-import tomli_w
-
-from offpiste.errors import ConfigError, did_you_mean
+from offpiste.errors import ConfigError
+from offpiste.parsing import Pattern, Range, check, to_dict
 
 RESULTS_VERSION = 3
 """Raised by every change that alters the numbers of a run; a run is not resumed across it unasked."""
@@ -29,52 +22,57 @@ RESULTS_VERSION = 3
 PROTOCOL_TABLES = ("world", "agent", "schedule")
 """The tables of settings that every method shares."""
 
-T = TypeVar("T")
+Probability = Annotated[float, Range(min=0, max=1)]
+Count = Annotated[int, Range(min=1, max=10**12)]
+"""Frames or steps, at least one."""
+CountOrZero = Annotated[int, Range(min=0, max=10**12)]
+Seed = Annotated[int, Range(min=0, max=2**63 - 1)]
+Channels = Annotated[int, Range(min=1, max=512)]
 
 
 @dataclass(frozen=True)
 class WorldConfig:
     """The protocol under which a game is played (Machado et al., 2018)."""
 
-    frame_skip: int = 4
+    frame_skip: Annotated[int, Range(min=1, max=60)] = 4  # at most a second of play
     """Emulator frames per agent step."""
-    sticky_action_probability: float = 0.25
+    sticky_action_probability: Probability = 0.25
     """Chance, on each emulator frame, that the console sees the action of the frame before."""
-    episode_frames: int = 108_000
+    episode_frames: Count = 108_000
     """Emulator frames after which an episode is cut."""
-    stack_frames: int = 4
-    """Pictures that make up one state."""
+    stack_frames: Annotated[int, Range(min=1, max=32)] = 4
+    """Frames that make up one state."""
 
 
 @dataclass(frozen=True)
 class AgentConfig:
     """Rainbow in Dopamine's form: n-step returns, prioritised replay, C51."""
 
-    discount: float = 0.99
+    discount: Probability = 0.99
     """Discount per agent step."""
-    return_steps: int = 3
+    return_steps: Annotated[int, Range(min=1, max=100)] = 3
     """Rewards summed before bootstrapping (n)."""
-    value_atoms: int = 51
+    value_atoms: Annotated[int, Range(min=2, max=1_024)] = 51
     """Points of the value distribution."""
-    value_limit: float = 10.0
+    value_limit: Annotated[float, Range(above=0, max=10**9)] = 10.0
     """The distribution reaches from minus to plus this value."""
-    batch_size: int = 32
+    batch_size: Annotated[int, Range(min=1, max=4_096)] = 32
     """Transitions per update."""
-    replay_capacity: int = 1_000_000
+    replay_capacity: Annotated[int, Range(min=1, max=10**8)] = 1_000_000
     """Transitions kept, padding included."""
-    min_history_steps: int = 20_000
+    min_history_steps: Count = 20_000
     """Transitions added before learning starts."""
-    update_period_steps: int = 4
+    update_period_steps: Count = 4
     """Agent steps between updates."""
-    target_update_steps: int = 8_000
+    target_update_steps: Count = 8_000
     """Agent steps between copies of the online network to the target network."""
-    learning_rate: float = 6.25e-5
+    learning_rate: Annotated[float, Range(above=0)] = 6.25e-5
     """Adam step size."""
-    adam_epsilon: float = 1.5e-4
+    adam_epsilon: Annotated[float, Range(min=0)] = 1.5e-4
     """Added to the root in Adam's denominator."""
-    convolution_channels: tuple[int, int, int] = (32, 64, 64)
+    convolution_channels: tuple[Channels, Channels, Channels] = (32, 64, 64)
     """Output channels of the three convolutions."""
-    hidden_units: int = 512
+    hidden_units: Annotated[int, Range(min=1, max=8_192)] = 512
     """Width of the fully connected layer."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """bf16 computes in bfloat16 and keeps float32 master weights; faster only with AMX, AVX512-BF16 or a GPU."""
@@ -84,9 +82,9 @@ class AgentConfig:
 class ScheduleConfig:
     """How training is cut into iterations."""
 
-    iteration_steps: int = 250_000
+    iteration_steps: Count = 250_000
     """An iteration ends with the first episode that ends at or after this many agent steps."""
-    evaluation_steps: int = 0
+    evaluation_steps: CountOrZero = 0
     """Agent steps of evaluation after each iteration, in whole episodes; 0 leaves it out, as the paper's curves do."""
 
 
@@ -94,17 +92,17 @@ class ScheduleConfig:
 class ExplorationConfig:
     """How actions are chosen."""
 
-    epsilon_start: float = 1.0
+    epsilon_start: Probability = 1.0
     """Chance of a random action during the warm-up."""
-    epsilon_final: float = 0.01
+    epsilon_final: Probability = 0.01
     """Chance of a random action once the decay is over."""
-    epsilon_decay_steps: int = 250_000
+    epsilon_decay_steps: Count = 250_000
     """Agent steps from the first to the final value, counted from the end of the warm-up."""
-    epsilon_evaluation: float = 0.001
+    epsilon_evaluation: Probability = 0.001
     """Chance of a random action during evaluation."""
     noisy: bool = False
     """Whether the fully connected layers are noisy (Fortunato et al., 2018)."""
-    noise_scale: float = 0.5
+    noise_scale: Annotated[float, Range(min=0)] = 0.5
     """σ0: the noise of a weight starts at this over the root of the layer's inputs."""
     evaluation_noise: bool = True
     """Whether the noise stays on during evaluation, as in the released code."""
@@ -118,7 +116,7 @@ class BonusConfig:
     """Name of a bonus (`offpiste methods` lists them), module:Class of one of yours, or none; --bonus for short."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of that bonus, checked by the bonus itself; on the command line --bonus.options.OPTION VALUE."""
-    scale: float = 1.0
+    scale: Annotated[float, Range()] = 1.0
     """Factor of the bonus (β)."""
     clip_sum: bool = True
     """Whether the sum of clipped reward and scaled bonus is clipped to [-1, 1]."""
@@ -128,12 +126,17 @@ class BonusConfig:
 class MachineConfig:
     """Where and how safely to run. Changes the last bits of the numbers at most, never the experiment."""
 
-    device: str = "cpu"
+    device: Annotated[str, Pattern(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N")] = "cpu"
     """cpu, cuda or cuda:N."""
-    threads: int = 1
+    threads: Annotated[int, Range(min=1, max=1_024)] = 1
     """Processor threads for the network."""
-    checkpoint_minutes: float = 10.0
+    checkpoint_minutes: Annotated[float, Range(above=0, max=10**6)] = 10.0
     """Time between checkpoints, varied a little from run to run so that many runs do not write at once."""
+
+
+_VARIANT = Pattern(
+    r"(?!seed-)[\w=+-][\w=+,.-]*|", "letters, digits and =,._+- with no dot, comma or seed- at the start"
+)
 
 
 @dataclass(frozen=True)
@@ -144,11 +147,11 @@ class RunConfig:
     """Any game that ale-py ships, in snake_case; `offpiste games` lists the twelve of the paper."""
     method: str = "epsilon_greedy"
     """The way of exploring, by name."""
-    variant: str = ""
+    variant: Annotated[str, _VARIANT] = ""
     """What sets this run apart from its method's own constants, as in beta=0.0001,lr=0.0002; part of its folder."""
-    seed: int = 0
+    seed: Seed = 0
     """Everything random in the run derives from it."""
-    frames: int = 200_000_000
+    frames: CountOrZero = 200_000_000
     """Emulator frames after which to stop, not counting those by which iterations run on to end an episode. Ask for
     more later and the run goes on."""
     world: WorldConfig = field(default_factory=WorldConfig)
@@ -159,13 +162,28 @@ class RunConfig:
     machine: MachineConfig = field(default_factory=MachineConfig)
 
     def __post_init__(self) -> None:
-        _check_ranges(self)
+        check(self)
+        _check_replay(self.world, self.agent)
 
     @property
     def run_id(self) -> str:
         """A readable name, also the folder of the run below the output folder."""
         variant = f"/{self.variant}" if self.variant else ""
         return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
+
+
+def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:
+    """Refuse a replay from which no batch could be drawn."""
+    unsampled = agent.return_steps + world.stack_frames
+    held = {"agent.batch_size": agent.batch_size, "agent.return_steps + world.stack_frames": unsampled}
+    what, least = max(held.items(), key=lambda item: item[1])
+    if agent.replay_capacity <= least:
+        raise ConfigError(f"agent.replay_capacity must be > {least} ({what}), got {agent.replay_capacity}")
+    if agent.min_history_steps <= unsampled:
+        raise ConfigError(
+            f"agent.min_history_steps must be > {unsampled} (agent.return_steps + world.stack_frames), "
+            f"got {agent.min_history_steps}"
+        )
 
 
 def protocol_settings(config: RunConfig) -> dict[str, Any]:
@@ -198,204 +216,6 @@ def identity(config: RunConfig) -> dict[str, Any]:
     settings = to_dict(config)
     del settings["machine"], settings["frames"]
     return flatten(settings)
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """Return a configuration as plain JSON and TOML values."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
-    return plain
-
-
-def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T | None = None) -> T:
-    """Build a configuration from plain values over the defaults, or over `base`; refuse keys that it does not have."""
-    hints = typing.get_type_hints(kind)
-    values: dict[str, Any] = {}
-    for key, value in settings.items():
-        name = f"{where}{key}"
-        if key not in hints:
-            raise ConfigError(f"no setting named {name!r}{did_you_mean(key, hints, where)}")
-        if dataclasses.is_dataclass(hints[key]):
-            if not isinstance(value, dict):
-                raise ConfigError(f"{name} is a table of settings, not {value!r}")
-            inner = getattr(base, key) if base is not None else None
-            values[key] = from_dict(typing.cast(type[Any], hints[key]), value, f"{name}.", inner)
-        else:
-            values[key] = _checked(hints[key], value, name)
-    if base is not None:
-        return typing.cast(T, dataclasses.replace(typing.cast(Any, base), **values))
-    needed = [
-        item for item in dataclasses.fields(typing.cast(Any, kind)) if item.name not in values and _required(item)
-    ]
-    if needed:
-        raise ConfigError(f"{', '.join(where + item.name for item in needed)} must be set")
-    return kind(**values)
-
-
-def read_toml(path: str | Path, base: RunConfig | None = None) -> RunConfig:
-    """Read the configuration of a run from a TOML file."""
-    return from_dict(RunConfig, read_settings(path), base=base)
-
-
-def read_settings(path: str | Path) -> dict[str, Any]:
-    """Return what a TOML file says, unchecked."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"there is no file {path}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
-
-
-def to_toml(config: RunConfig) -> str:
-    """Return the configuration as TOML that `read_toml` reads back."""
-    return tomli_w.dumps(to_dict(config))
-
-
-def parse_count(text: str) -> int:
-    """Read 200M, 20k, 1.5M or 20_000 as a whole number."""
-    factors = {"k": 10**3, "m": 10**6, "g": 10**9}
-    number, factor = (text[:-1], factors[text[-1].lower()]) if text[-1:].lower() in factors else (text, 1)
-    try:
-        value = Decimal(number) * factor  # exact, where a float rounds above 2**53
-    except ArithmeticError:
-        raise ConfigError(f"{text!r} is not a count; write it as 20000, 20k or 200M") from None
-    if not value.is_finite() or not 0 <= value < 10**18 or value % 1:
-        raise ConfigError(f"{text!r} is not a whole number from 0 to 10**18")
-    return int(value)
-
-
-def parse_value(text: str, kind: Any = Any) -> Any:
-    """Read a value as TOML has it or as a count such as 20k; what is not of its kind then is text, if that is."""
-    value = _parse_toml(text.lower() if text in ("True", "False") else text)
-    with suppress(ConfigError):
-        if kind is not Any:
-            _checked(kind, value, text)
-        return value
-    with suppress(ConfigError):
-        return _checked(kind, text, text)
-    return value  # to be refused with the name of its setting
-
-
-def _parse_toml(text: str) -> Any:
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-        json.dumps(value)
-    except (tomllib.TOMLDecodeError, TypeError):  # a date is TOML too, but no option
-        with suppress(ConfigError):
-            return parse_count(text)
-        return text
-    return value
-
-
-def _checked(hint: Any, value: Any, name: str) -> Any:
-    origin = typing.get_origin(hint)
-    if origin is Literal:
-        if value not in typing.get_args(hint):
-            raise ConfigError(f"{name} is one of {', '.join(map(repr, typing.get_args(hint)))}, not {value!r}")
-        return value
-    if origin in (typing.Union, types.UnionType):
-        return _checked_union(hint, value, name)
-    if origin is tuple and typing.get_args(hint)[1:] == (...,):
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f"{name} is a list of values, not {value!r}")
-        return tuple(_checked(typing.get_args(hint)[0], item, name) for item in value)
-    if origin is tuple:
-        if not isinstance(value, list | tuple) or len(value) != len(typing.get_args(hint)):
-            raise ConfigError(f"{name} takes {len(typing.get_args(hint))} values, not {value!r}")
-        return tuple(_checked(kind, item, name) for kind, item in zip(typing.get_args(hint), value, strict=True))
-    expected = origin or hint
-    if expected is int and isinstance(value, str):
-        try:
-            return parse_count(value)
-        except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from None
-    if expected is float and type(value) is int:
-        return float(value)
-    if not isinstance(value, expected) or (expected is not bool and isinstance(value, bool)):
-        kind = expected.__name__ if isinstance(expected, type) else str(expected)
-        raise ConfigError(f"{name} is of kind {kind}, not {value!r}")
-    return value
-
-
-def _checked_union(hint: Any, value: Any, name: str) -> Any:
-    kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]  # TOML has no word for None
-    for kind in kinds:
-        with suppress(ConfigError):
-            return _checked(kind, value, name)
-    told = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
-    raise ConfigError(f"{name} is of kind {told}, not {value!r}")
-
-
-def _required(field: "dataclasses.Field[Any]") -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def check_above_zero(name: str, value: float) -> None:
-    """Refuse a setting that is 0, below it or not finite."""
-    if not 0 < value < math.inf:
-        raise ConfigError(f"{name} is above 0 and finite, not {value}")
-
-
-def _check_ranges(config: RunConfig) -> None:
-    world, agent, machine = config.world, config.agent, config.machine
-    probabilities = {
-        "world.sticky_action_probability": world.sticky_action_probability,
-        "agent.discount": agent.discount,
-        "exploration.epsilon_start": config.exploration.epsilon_start,
-        "exploration.epsilon_final": config.exploration.epsilon_final,
-        "exploration.epsilon_evaluation": config.exploration.epsilon_evaluation,
-    }
-    for name, value in probabilities.items():
-        if not 0.0 <= value <= 1.0:
-            raise ConfigError(f"{name} lies between 0 and 1, not at {value}")
-    positive = {
-        "world.frame_skip": world.frame_skip,
-        "world.episode_frames": world.episode_frames,
-        "world.stack_frames": world.stack_frames,
-        "agent.return_steps": agent.return_steps,
-        "agent.value_limit": agent.value_limit,
-        "agent.batch_size": agent.batch_size,
-        "agent.update_period_steps": agent.update_period_steps,
-        "agent.target_update_steps": agent.target_update_steps,
-        "agent.learning_rate": agent.learning_rate,
-        "agent.hidden_units": agent.hidden_units,
-        "schedule.iteration_steps": config.schedule.iteration_steps,
-        "exploration.epsilon_decay_steps": config.exploration.epsilon_decay_steps,
-        "machine.threads": machine.threads,
-        "machine.checkpoint_minutes": machine.checkpoint_minutes,
-    }
-    for name, value in positive.items():
-        check_above_zero(name, value)
-    if min(agent.convolution_channels) <= 0:
-        raise ConfigError(f"agent.convolution_channels are above 0, not {agent.convolution_channels}")
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", machine.device):
-        raise ConfigError(f"machine.device is cpu, cuda or cuda:N, not {machine.device!r}")
-    not_negative = {
-        "seed": config.seed,
-        "frames": config.frames,
-        "agent.adam_epsilon": agent.adam_epsilon,
-        "exploration.noise_scale": config.exploration.noise_scale,
-        "schedule.evaluation_steps": config.schedule.evaluation_steps,
-    }
-    for name, value in not_negative.items():
-        if not 0 <= value < math.inf:
-            raise ConfigError(f"{name} is 0 or above, not {value}")
-    if not re.fullmatch(r"(?!seed-)[\w=+-][\w=+,.-]*|", config.variant, re.ASCII):
-        raise ConfigError(
-            f"variant is letters, digits and =,._+- and does not begin with seed-; not {config.variant!r}"
-        )
-    if not math.isfinite(config.bonus.scale):
-        raise ConfigError(f"bonus.scale is a finite number, not {config.bonus.scale}")
-    if agent.value_atoms < 2:
-        raise ConfigError(f"agent.value_atoms is 2 or above, not {agent.value_atoms}")
-    unsampled = agent.return_steps + world.stack_frames
-    if agent.replay_capacity <= max(agent.batch_size, unsampled):
-        most = max(agent.batch_size, unsampled)
-        raise ConfigError(f"agent.replay_capacity is above {most}, not {agent.replay_capacity}")
-    if not agent.min_history_steps > unsampled:
-        raise ConfigError(f"agent.min_history_steps is above {unsampled}, not {agent.min_history_steps}")
 
 
 def flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

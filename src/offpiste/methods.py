@@ -3,8 +3,9 @@
 import re
 from dataclasses import asdict, dataclass, field, replace
 
-from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, from_dict
+from offpiste.config import BonusConfig, ExplorationConfig, RunConfig
 from offpiste.errors import ConfigError, did_you_mean
+from offpiste.parsing import from_dict
 from offpiste.worlds.registry import settings
 
 

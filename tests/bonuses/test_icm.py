@@ -11,6 +11,8 @@ from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.icm import CuriosityNetwork, Icm, IcmOptions, joint_loss, shrink
+from offpiste.bonuses.registry import options_of
+from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.neural import load_network
 from offpiste.seeding import generator_state, stream
@@ -204,14 +206,15 @@ def test_the_order_of_the_pictures_and_the_action_matter() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"forward_weight": 1.5}, "forward_weight lies between 0 and 1, not at 1.5"),
-        ({"forward_weight": math.nan}, "forward_weight lies between 0 and 1, not at nan"),
-        ({"learning_rate": 0.0}, "learning_rate is above 0 and finite, not 0.0"),
+        ({"forward_weight": 1.5}, "bonus.options.forward_weight must be <= 1, got 1.5"),
+        ({"forward_weight": math.nan}, "bonus.options.forward_weight must be finite, got nan"),
+        ({"learning_rate": 0.0}, "bonus.options.learning_rate must be > 0, got 0.0"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        IcmOptions(**options)
+    with pytest.raises(ConfigError) as refused:
+        options_of(BonusConfig(name="icm", options=options))
+    assert str(refused.value) == message
 
 
 # The run.

@@ -21,7 +21,7 @@ from offpiste.bonuses.pixelcnn import (
     symbols,
 )
 from offpiste.bonuses.pseudo_count import bonus_of_gain
-from offpiste.bonuses.registry import build
+from offpiste.bonuses.registry import build, options_of
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
@@ -342,7 +342,7 @@ def test_observing_changes_neither_the_pictures_nor_any_global_generator() -> No
 
 
 @pytest.mark.parametrize("option", ["decay", "learning_rate"])
-@pytest.mark.parametrize("value", [-1.0, 0.0, math.nan])
-def test_options_out_of_range_are_refused(option: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=rf"bonus.options.{option} is above 0 and finite, not {value}"):
-        PixelCnnOptions(**{option: value})  # type: ignore[arg-type]
+@pytest.mark.parametrize(("value", "requirement"), [(-1.0, "> 0"), (0.0, "> 0"), (math.nan, "finite")])
+def test_options_out_of_range_are_refused(option: str, value: float, requirement: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^bonus\.options\.{option} must be {requirement}, got {value}$"):
+        options_of(BonusConfig(name="pixelcnn", options={option: value}))

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.registry import options_of
 from offpiste.bonuses.rnd import (
     Distillation,
     FeatureNetwork,
@@ -24,6 +25,7 @@ from offpiste.bonuses.rnd import (
     released_moments,
     welford,
 )
+from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
@@ -289,9 +291,9 @@ def test_only_the_released_bonus_can_be_negative_and_each_has_its_own_learning_r
     assert not getattr(Rnd, "can_be_negative", False)
     assert RndOptions().learning_rate == 2e-4
     assert RndReleasedOptions().learning_rate == 1e-4
-    for options in (RndOptions, RndReleasedOptions):
-        with pytest.raises(ConfigError, match=r"learning_rate is above 0 and finite, not -1.0"):
-            options(learning_rate=-1.0)
+    for name in ("rnd", "rnd_released"):
+        with pytest.raises(ConfigError, match=r"^bonus\.options\.learning_rate must be > 0, got -1\.0$"):
+            options_of(BonusConfig(name=name, options={"learning_rate": -1.0}))
 
 
 # The run.

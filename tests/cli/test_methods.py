@@ -10,11 +10,14 @@ from offpiste.methods import METHODS
 
 OWN = '''
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from offpiste import Range
 
 
 @dataclass(frozen=True)
 class Common:
-    kept: int = 5
+    kept: Annotated[int, Range(min=1, max=9_000)] = 5
     """Told by the
     parent."""
 
@@ -76,7 +79,10 @@ def test_a_method_in_detail_tells_every_option_of_its_bonus(capsys: pytest.Captu
     text = said(["pixelcnn"], capsys)
     assert re.match(r"pixelcnn\n  actions +ε 1 to 0.01\n  bonus +offpiste.bonuses.pixelcnn:PixelCnn\n", text)
     assert re.search(r"scale β +0\.1\n", text)
-    assert "  decay (float) = 1.0\n      The factor c of the prediction gain, which is c·PG/√n after n steps.\n" in text
+    assert (
+        "  decay (float > 0) = 1.0\n      The factor c of the prediction gain, which is c·PG/√n after n steps.\n"
+        in text
+    )
     assert "  gate (Literal['sum', 'product']) = 'sum'\n      How a block joins tanh and sigmoid" in text
     assert "  The bonus has no options." in said(["cts"], capsys)
 
@@ -90,7 +96,7 @@ def test_a_constant_that_is_not_the_default_of_its_bonus_stands_beside_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(METHODS["pixelcnn"].bonus.options, "decay", 0.5)
-    assert "  decay (float) = 0.5, where the bonus alone has 1.0\n" in said(["pixelcnn"], capsys)
+    assert "  decay (float > 0) = 0.5, where the bonus alone has 1.0\n" in said(["pixelcnn"], capsys)
 
 
 @pytest.fixture
@@ -108,7 +114,7 @@ def test_a_bonus_in_the_current_folder_is_shown_by_its_own_docstrings(
     assert about
     assert options == (
         "\n  And says so at length.\n\n  --bonus.options.OPTION VALUE, where OPTION is\n"
-        "\n  kept (int) = 5\n      Told by the parent.\n"
+        "\n  kept (int >= 1 and <= 9_000) = 5\n      Told by the parent.\n"
         "\n  rate (float) must be given\n      How fast.\n"
         "\n  sizes (list[int]) = [1, 2]\n"
         "\n  silent (bool) = False\n"

@@ -11,7 +11,8 @@ import pytest
 import tomli_w
 
 from offpiste.cli import status_view
-from offpiste.config import RunConfig, to_toml
+from offpiste.config import RunConfig
+from offpiste.parsing import to_toml
 from offpiste.store.storage import Folder
 from offpiste.study import cost, engine, status
 from offpiste.study.driver import Summary

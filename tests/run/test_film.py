@@ -7,9 +7,10 @@ import cv2
 import numpy as np
 import pytest
 
-from offpiste.config import BonusConfig, from_dict
+from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
+from offpiste.parsing import from_dict
 from offpiste.run.film import HEIGHT, PANEL_WIDTH, SCREEN_WIDTH, Picture, film, pictures_per_second, write_film
 from offpiste.run.train import train
 from offpiste.store.storage import Folder

@@ -33,10 +33,9 @@ from offpiste.config import (
     fingerprint,
     method_settings,
     protocol_settings,
-    to_dict,
-    to_toml,
 )
 from offpiste.errors import CheckpointError, ConfigError, NotFinite, RunMismatch, StoreError, Superseded
+from offpiste.parsing import to_dict, to_toml
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate

@@ -3,11 +3,12 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offpiste.config import RunConfig
-from offpiste.errors import CheckpointError, RunMismatch, StoreError
+from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
 from offpiste.run.train import train
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import from_parquet
@@ -16,6 +17,7 @@ from offpiste.store.run_folder import (
     claim,
     differences,
     holds_only_results,
+    mismatch,
     of_kinds,
     read_config,
     read_records,
@@ -53,6 +55,36 @@ def test_another_run_is_refused_by_all_that_differs(folder: Folder) -> None:
 def test_more_frames_or_another_machine_make_no_other_run() -> None:
     machine = dataclasses.replace(RunConfig().machine, threads=3)
     assert differences(RunConfig(), RunConfig(frames=7, machine=machine)) == []
+
+
+def test_a_run_with_a_setting_that_this_version_does_not_know_is_refused_by_its_name(folder: Folder) -> None:
+    there = about(RunConfig())
+    there["config"]["agent"]["double_q"] = True
+    words = "no setting named 'agent.double_q'; known: adam_epsilon, batch_size, "
+    assert mismatch(there, RunConfig()).startswith(f"a run with settings that this version does not know: {words}")
+    folder.put("run.json", json.dumps(there).encode())
+    with pytest.raises(ConfigError, match=words):
+        read_config(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"agent": {"hidden_units": 10**9}}, r"^agent\.hidden_units must be <= 8_192, got 1000000000$"),
+        ({"agent": {"replay_capacity": 10**9}}, r"^agent\.replay_capacity must be <= 100_000_000, got 1000000000$"),
+        ({"machine": {"threads": 10**6}}, r"^machine\.threads must be <= 1_024, got 1000000$"),
+        ({"agent": {"learning_rate": float("inf")}}, r"^agent\.learning_rate must be finite, got inf$"),
+    ],
+)
+def test_a_folder_from_a_stranger_cannot_ask_for_more_than_a_machine_has(
+    folder: Folder, settings: dict[str, Any], message: str
+) -> None:
+    there = about(RunConfig())
+    for table, values in settings.items():
+        there["config"][table] |= values
+    folder.put("run.json", json.dumps(there).encode())
+    with pytest.raises(ConfigError, match=message):
+        read_config(folder)
 
 
 def test_the_records_of_a_checkpoint_are_those_of_the_tables(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from offpiste.config import RESULTS_VERSION, RunConfig, to_dict
+from offpiste.config import RESULTS_VERSION, RunConfig
+from offpiste.parsing import to_dict
 from offpiste.store.storage import Folder
 from offpiste.study.plan import Study, make_study
 

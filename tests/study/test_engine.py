@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import tomli_w
 
-from offpiste.config import RunConfig, to_dict
+from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, ConfigError, NotFinite, OffpisteError, StoreError, Superseded
+from offpiste.parsing import to_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.train import train

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from offpiste.config import RunConfig, fingerprint, method_settings, to_toml
+from offpiste.config import RunConfig, fingerprint, method_settings
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
+from offpiste.parsing import to_toml
 from offpiste.study.plan import Arm, Study, load_bonuses, make_study, points_of, read_study, shown
 from offpiste.worlds.games import GAMES
 
@@ -196,17 +197,18 @@ def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> No
         ({"resources": {"cpu": 1}}, "no setting named 'resources.cpu'; did you mean 'resources.cpus'?"),
         ({"games": []}, "the study 'small' names no games"),
         ({"seeds": []}, "the study 'small' names no seeds"),
-        ({"seeds": [-1]}, "seeds are whole numbers from 0 on, not -1"),
-        ({"seeds": ["1"]}, "seeds are whole numbers from 0 on, not '1'"),
-        ({"seeds": 1}, "seeds is of kind list, not 1"),
+        ({"seeds": [-1]}, "seeds[0] must be >= 0, got -1"),
+        ({"seeds": [0, True]}, "seeds[1] must be an int, got True"),
+        ({"seeds": ["one"]}, "seeds[0]: 'one' is not a count"),
+        ({"seeds": 1}, "seeds must be a list, got 1"),
         ({"games": ["freway"]}, "no game named 'freway'; did you mean 'freeway'?"),
         ({"games": ["trainig"]}, "no game or suite named 'trainig'; did you mean 'training'?"),
-        ({"games": [1]}, "games are named by words, not 1"),
+        ({"games": [1]}, "games[0] must be a string, got 1"),
         ({"methods": ["rdn"]}, "no method named 'rdn'; did you mean 'rnd'?"),
         ({"methods": [1]}, "a method of a study is a name, or a table with a name or a bonus, not 1"),
         ({"methods": [{"grid": {}}]}, "a method of a study is a name, or a table with a name"),
         ({"methods": [{"name": "rnd", "gird": {}}]}, "no setting named 'methods.gird'; did you mean 'methods.grid'?"),
-        ({"keep": "some"}, "keep is one of 'results', 'all', not 'some'"),
+        ({"keep": "some"}, "keep must be one of 'results', 'all', got 'some'"),
         ({"frames": "1x"}, "frames: '1x' is not a count"),
         ({"settings": {"agnet": {}}}, "no setting named 'agnet'; did you mean 'agent'?"),
         ({"settings": {"agent": {"discout": 1}}}, "no setting named 'agent.discout'; did you mean 'agent.discount'?"),
@@ -217,7 +219,7 @@ def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> No
         ),
         ({"seeds": [0, 1, 0]}, "the study 'small' names the run freeway/epsilon_greedy/seed-0 twice"),
         ({"games": ["hard", "freeway"]}, "names the run freeway/epsilon_greedy/seed-0 twice"),
-        ({"resources": {"cpus": -1}}, "resources.cpus is 0 or above, not -1"),
+        ({"resources": {"cpus": -1}}, "resources.cpus must be >= 0, got -1.0"),
         ({"resources": {"cpus": 0}}, "a run needs a part of a processor"),
         ({"resources": {"gpus": 0.5}}, "machine.device is 'cpu' and resources.gpus is 0.5: set both for a GPU"),
         ({"settings": {"machine": {"device": "cuda"}}}, "machine.device is 'cuda' and resources.gpus is 0: set both"),
@@ -242,7 +244,7 @@ def test_what_makes_no_sense_is_refused(content: dict[str, Any], message: str) -
             "the grid of rnd cannot set 'seed'; a study says that under 'seeds'",
         ),
         ({"beta": {"setting": "bonus.scale", "values": [1, 1]}}, "names the run freeway/rnd/beta=1/seed-0 twice"),
-        ({"k": {"setting": "bonus.options.k", "values": ["a/b"]}}, "variant is letters, digits"),
+        ({"k": {"setting": "bonus.options.k", "values": ["a/b"]}}, "variant must be letters, digits"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(grid: dict[str, Any], message: str) -> None:
@@ -260,7 +262,7 @@ def test_an_option_that_the_bonus_does_not_have_is_refused() -> None:
 
 @pytest.mark.parametrize("variant", ["a b", "../x", "a/b", ".hidden", "seed-1"])
 def test_a_variant_that_is_no_name_of_a_folder_is_refused(variant: str) -> None:
-    with pytest.raises(ConfigError, match="variant is letters, digits"):
+    with pytest.raises(ConfigError, match="variant must be letters, digits"):
         RunConfig(variant=variant)
 
 

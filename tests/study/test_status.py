@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from offpiste.config import RESULTS_VERSION, to_dict
+from offpiste.config import RESULTS_VERSION
+from offpiste.parsing import to_dict
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from tests.study.small import leave_status, tiny_study

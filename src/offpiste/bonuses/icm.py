@@ -9,7 +9,7 @@ to 42×42; and the last step of an episode pays 0 and teaches nothing, for Dopam
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import cv2
 import numpy as np
@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.config import check_above_zero
-from offpiste.errors import ConfigError
 from offpiste.neural import SameConvolution, adam_arrays, as_numbers, load_adam, load_network, network_arrays
+from offpiste.parsing import Range
 
 _SIZES = (42, 21, 11, 6)
 """Side of the picture before each convolution; 3 after the last."""
@@ -34,15 +33,10 @@ _LINEAR_NORM = 0.01
 class IcmOptions:
     """The intrinsic curiosity module (Pathak et al., 2017)."""
 
-    forward_weight: float = 0.005
+    forward_weight: Annotated[float, Range(min=0, max=1)] = 0.005
     """α: the loss is (1 - α) times that of the action told from two states, plus α times that of the predicted φ."""
-    learning_rate: float = 1e-4
+    learning_rate: Annotated[float, Range(above=0)] = 1e-4
     """Adam step size."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.forward_weight <= 1.0:
-            raise ConfigError(f"bonus.options.forward_weight lies between 0 and 1, not at {self.forward_weight}")
-        check_above_zero("bonus.options.learning_rate", self.learning_rate)
 
 
 class Icm:

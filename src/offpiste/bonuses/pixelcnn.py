@@ -12,7 +12,7 @@ arithmetic does. So every layer here is one matrix product over all pixels, and 
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.pseudo_count import bonus_of_gain
-from offpiste.config import check_above_zero
+from offpiste.parsing import Range
 
 Gate = Literal["sum", "product"]
 
@@ -43,16 +43,12 @@ _POSITION_COLUMNS = slice(len(_BLOCK_TAPS) * _MAPS, len(_BLOCK_TAPS) * _MAPS + _
 class PixelCnnOptions:
     """Pseudo-counts of a PixelCNN (Ostrovski et al., 2017)."""
 
-    decay: float = 1.0
+    decay: Annotated[float, Range(above=0)] = 1.0
     """The factor c of the prediction gain, which is c·PG/√n after n steps."""
-    learning_rate: float = 1e-4
+    learning_rate: Annotated[float, Range(above=0)] = 1e-4
     """Step size of RMSProp; one step per picture."""
     gate: Gate = "sum"
     """How a block joins tanh and sigmoid: `sum` as the released code does, `product` as the textbook has it."""
-
-    def __post_init__(self) -> None:
-        check_above_zero("bonus.options.decay", self.decay)
-        check_above_zero("bonus.options.learning_rate", self.learning_rate)
 
 
 class PixelCnn:

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from offpiste.bonuses.base import Bonus, Context
-from offpiste.config import BonusConfig, from_dict
+from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError, did_you_mean
+from offpiste.parsing import from_dict
 
 ENTRY_POINTS = "offpiste.bonuses"
 BUILT_IN: dict[str, str] = {

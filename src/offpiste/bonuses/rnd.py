@@ -9,7 +9,7 @@ the random warm-up of Burda et al.; convolutions are padded as in the released c
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.config import check_above_zero
 from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays
+from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the convolutions."""
@@ -34,11 +34,8 @@ Number = TypeVar("Number", float, NDArray[np.float64])
 class RndOptions:
     """Random network distillation by the paper's equation."""
 
-    learning_rate: float = 2e-4
+    learning_rate: Annotated[float, Range(above=0)] = 2e-4
     """Adam step size of the predictor; the target never trains."""
-
-    def __post_init__(self) -> None:
-        check_above_zero("bonus.options.learning_rate", self.learning_rate)
 
 
 class Rnd:
@@ -76,7 +73,7 @@ class Rnd:
 class RndReleasedOptions(RndOptions):
     """Random network distillation as in the released code."""
 
-    learning_rate: float = 1e-4
+    learning_rate: Annotated[float, Range(above=0)] = 1e-4
     """Adam step size of the predictor; the target never trains."""
 
 

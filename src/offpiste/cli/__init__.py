@@ -29,8 +29,8 @@ from offpiste.cli import (
     train,
     watch,
 )
-from offpiste.config import parse_count
 from offpiste.errors import OffpisteError
+from offpiste.parsing import parse_count
 
 COMMANDS: dict[str, ModuleType] = {
     "demo": demo,

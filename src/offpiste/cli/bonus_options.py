@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from offpiste.config import parse_value
 from offpiste.errors import ConfigError
+from offpiste.parsing import parse_value
 
 _OPTIONS = "--bonus.options."
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from offpiste.cli.bonus_options import set_options, take
-from offpiste.config import read_settings
+from offpiste.parsing import read_settings
 
 
 @dataclass(frozen=True)

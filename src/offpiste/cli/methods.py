@@ -15,6 +15,7 @@ import tyro
 from offpiste.config import ExplorationConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, Method, choose, find
+from offpiste.parsing import Range
 
 _HEADINGS = ("method", "actions", "bonus", "scale β", "options", "reward + β·bonus", "constants from")
 _MORE = """
@@ -117,7 +118,7 @@ def _options(kind: Any, chosen: dict[str, Any]) -> Iterator[str]:
         )
     fields = dataclasses.fields(kind)
     yield "  --bonus.options.OPTION VALUE, where OPTION is" if fields else "  The bonus has no options."
-    told, hints = _told(kind), typing.get_type_hints(kind)
+    told, hints = _told(kind), typing.get_type_hints(kind, include_extras=True)
     for option in fields:
         yield ""
         yield f"  {option.name} ({_type(hints[option.name])}) {_default(option, chosen)}"
@@ -135,6 +136,10 @@ def _default(option: dataclasses.Field[Any], chosen: dict[str, Any]) -> str:
 
 
 def _type(hint: Any) -> str:
+    """Return a type as it is written in Python, and the range beside it: float > 0."""
+    if typing.get_origin(hint) is Annotated:
+        ranges = [str(mark) for mark in hint.__metadata__ if isinstance(mark, Range)]
+        return " ".join([_type(hint.__origin__), *ranges])
     return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
 
 

@@ -10,9 +10,10 @@ import tyro
 
 from offpiste.cli.bonus_options import set_options, take
 from offpiste.cli.progress_view import show_progress
-from offpiste.config import RunConfig, from_dict, read_settings, to_toml
+from offpiste.config import RunConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
+from offpiste.parsing import from_dict, read_settings, to_toml
 from offpiste.store.storage import Folder
 from offpiste.worlds import registry
 

@@ -16,8 +16,9 @@ from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, differences
 from offpiste.analysis.summary import Curves, Summary, common_end, curves, score_table, summarise
-from offpiste.config import PROTOCOL_TABLES, RunConfig, to_dict
+from offpiste.config import PROTOCOL_TABLES, RunConfig
 from offpiste.errors import RunMismatch
+from offpiste.parsing import to_dict
 from offpiste.report.look import ordered_games, ordered_methods
 from offpiste.worlds.games import GAMES
 

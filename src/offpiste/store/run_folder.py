@@ -16,17 +16,9 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from offpiste.config import (
-    RESULTS_VERSION,
-    RunConfig,
-    fingerprint,
-    from_dict,
-    identity,
-    method_settings,
-    protocol_settings,
-    to_dict,
-)
+from offpiste.config import RESULTS_VERSION, RunConfig, fingerprint, identity, method_settings, protocol_settings
 from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
+from offpiste.parsing import from_dict, to_dict
 from offpiste.store import arrays
 from offpiste.store.checkpoints import read_manifest
 from offpiste.store.records import RecordLog, utc_now

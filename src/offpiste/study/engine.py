@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
-from offpiste.config import RunConfig, from_dict, to_dict
+from offpiste.config import RunConfig
 from offpiste.errors import (
     CheckpointError,
     ConfigError,
@@ -31,6 +31,7 @@ from offpiste.errors import (
     StoreError,
     Superseded,
 )
+from offpiste.parsing import from_dict, to_dict
 from offpiste.run.stopping import stop_on_signals
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder

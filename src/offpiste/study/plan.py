@@ -9,17 +9,17 @@ The order of the runs is that of the seeds first, so that every game and method 
 """
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from offpiste.config import RunConfig, from_dict, read_settings, to_dict
+from offpiste.config import CountOrZero, RunConfig, Seed
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.methods import base_run
+from offpiste.parsing import Range, from_dict, read_settings, to_dict
 from offpiste.worlds.games import SUITES
 from offpiste.worlds.registry import check_game
 
@@ -31,11 +31,11 @@ _OWN_KEYS = ("game", "method", "variant", "seed", "frames")
 class Resources:
     """What one run occupies while it trains."""
 
-    cpus: float = 1.0
+    cpus: Annotated[float, Range(min=0)] = 1.0
     """Processor cores."""
-    gpus: float = 0.0
+    gpus: Annotated[float, Range(min=0)] = 0.0
     """GPUs; with 0.25, four runs share one."""
-    memory_gb: float = 0.0
+    memory_gb: Annotated[float, Range(min=0)] = 0.0
     """Memory in gigabytes; 0, or left out, it is estimated from the settings of the run."""
 
 
@@ -83,8 +83,8 @@ class _File:
 
     games: list[str] = field(default_factory=list)
     methods: list[Any] = field(default_factory=list)
-    seeds: list[int] = field(default_factory=list)
-    frames: int = RunConfig.frames
+    seeds: list[Seed] = field(default_factory=list)
+    frames: CountOrZero = RunConfig.frames
     keep: Literal["results", "all"] = "results"
     settings: dict[str, Any] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
@@ -102,9 +102,6 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
     for key, found in (("games", file.games), ("methods", file.methods), ("seeds", file.seeds)):
         if not found:
             raise ConfigError(f"the study {name!r} names no {key}")
-    for seed in file.seeds:
-        if type(seed) is not int or seed < 0:
-            raise ConfigError(f"seeds are whole numbers from 0 on, not {seed!r}")
     _refuse_own_keys(file.settings, "settings")
     runs = tuple(
         run
@@ -194,8 +191,6 @@ def _arm(entry: Any) -> Arm:
 
 def _games(names: list[str]) -> Iterator[str]:
     for name in names:
-        if not isinstance(name, str):
-            raise ConfigError(f"games are named by words, not {name!r}")
         if name in SUITES:
             yield from SUITES[name]
             continue
@@ -218,9 +213,6 @@ def _refuse_own_keys(settings: Mapping[str, Any], where: str) -> None:
 
 
 def _check_resources(resources: Resources, runs: tuple[RunConfig, ...]) -> None:
-    for name, value in vars(resources).items():
-        if not 0 <= value < math.inf:
-            raise ConfigError(f"resources.{name} is 0 or above, not {value}")
     if resources.cpus == resources.gpus == 0:
         raise ConfigError("a run needs a part of a processor: set resources.cpus")
     for run in runs:

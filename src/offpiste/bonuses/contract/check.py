@@ -30,7 +30,8 @@ from offpiste.bonuses.contract.play import (
 from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
 from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, Watch, as_in_a_run, kind_of
 from offpiste.bonuses.registry import place_of, seeded_globals
-from offpiste.config import AgentConfig, from_dict
+from offpiste.config import AgentConfig
+from offpiste.parsing import from_dict
 from offpiste.seeding import generator_state
 from offpiste.store import arrays
 
