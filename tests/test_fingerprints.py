@@ -1,19 +1,26 @@
-"""Fingerprints outlive versions: those of published runs stay as they are."""
+"""Fingerprints outlive versions: those of published runs stay as they are, and a setting that comes later does not set
+old runs apart from new ones that do the same."""
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from offpiste.config import (
+    ADDED_LATER,
+    AgentConfig,
+    BonusConfig,
     RunConfig,
     fingerprint,
+    identity,
+    later_defaults,
     method_settings,
     protocol_settings,
 )
 from offpiste.methods import METHODS, base_run
-from offpiste.parsing import from_dict, to_dict
+from offpiste.parsing import Range, from_dict, to_dict
 
 RESULTS = Path(__file__).parents[1] / "results"
 ATARI, DEEP_SEA = "f013b7d5a134", "dfaad4a7f3f0"
@@ -70,3 +77,93 @@ def test_a_run_of_an_older_version_reads_and_has_the_fingerprints_that_it_was_gi
     assert fingerprint(method_settings(config)) == about["method_fingerprint"]
     protocol = protocol_settings(config) | {"results_version": about["results_version"]}
     assert fingerprint(protocol) == about["protocol_fingerprint"]
+
+
+@dataclass(frozen=True)
+class LaterTable:
+    """A table of settings that was added later."""
+
+    depth: int = 1
+
+
+@dataclass(frozen=True)
+class LaterAgent(AgentConfig):
+    double_q: Annotated[bool, ADDED_LATER] = False
+
+
+@dataclass(frozen=True)
+class LaterBonus(BonusConfig):
+    extrinsic_scale: Annotated[float, Range(min=0), ADDED_LATER] = 1.0
+
+
+@dataclass(frozen=True)
+class LaterRun(RunConfig):
+    """The settings of some later version."""
+
+    agent: LaterAgent = field(default_factory=LaterAgent)
+    bonus: LaterBonus = field(default_factory=LaterBonus)
+    extra: Annotated[LaterTable, ADDED_LATER] = field(default_factory=LaterTable)
+
+
+@dataclass(frozen=True)
+class UnmarkedAgent(AgentConfig):
+    double_q: bool = False
+
+
+@dataclass(frozen=True)
+class UnmarkedRun(RunConfig):
+    agent: UnmarkedAgent = field(default_factory=UnmarkedAgent)
+
+
+@pytest.mark.parametrize(("config", "protocol", "method"), THEN)
+def test_a_setting_added_later_leaves_fingerprints_as_they_were_at_its_default(
+    config: RunConfig, protocol: str, method: str
+) -> None:
+    later = from_dict(LaterRun, to_dict(config))
+    assert to_dict(later)["agent"]["double_q"] is False
+    assert prints(later) == (protocol, method)
+
+
+@pytest.mark.parametrize(
+    ("settings", "protocol_changes", "method_changes"),
+    [
+        ({"agent": {"double_q": True}}, True, False),
+        ({"bonus": {"extrinsic_scale": 0.5}}, False, True),
+        ({"bonus": {"extrinsic_scale": 1}}, False, False),
+        ({"agent": {"batch_size": 64}}, True, False),
+    ],
+)
+def test_a_setting_added_later_changes_the_fingerprint_of_its_own_kind_off_its_default(
+    settings: dict[str, Any], protocol_changes: bool, method_changes: bool
+) -> None:
+    (protocol, method), (later_protocol, later_method) = prints(LaterRun()), prints(from_dict(LaterRun, settings))
+    assert (later_protocol != protocol, later_method != method) == (protocol_changes, method_changes)
+
+
+def test_a_table_added_later_enters_as_a_whole_off_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("offpiste.config.PROTOCOL_TABLES", ("world", "agent", "schedule", "extra"))
+    assert prints(LaterRun()) == prints(RunConfig())
+    assert protocol_settings(LaterRun(extra=LaterTable(2)))["extra"] == {"depth": 2}
+
+
+def test_a_setting_that_is_not_marked_as_added_later_sets_all_runs_apart() -> None:
+    assert prints(UnmarkedRun())[0] != prints(RunConfig())[0]
+
+
+def test_what_an_older_run_does_not_say_is_the_default_of_what_was_added_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert later_defaults() == {}
+    monkeypatch.setattr("offpiste.config.RunConfig", LaterRun)
+    assert later_defaults() == {"agent.double_q": False, "bonus.extrinsic_scale": 1.0, "extra.depth": 1}
+
+
+def test_an_option_added_later_is_in_no_fingerprint_of_a_run_that_does_not_set_it() -> None:
+    def of_options(options: dict[str, Any]) -> tuple[str, str]:
+        return prints(from_dict(RunConfig, {"bonus": {"name": "simhash:SimHash", "options": options}}))
+
+    assert method_settings(OWN)["bonus"]["options"] == {}
+    assert of_options({"bits": 32}) != of_options({"bits": 32, "added": 2})
+
+
+def test_identity_names_what_was_added_later_with_its_value() -> None:
+    assert identity(LaterRun())["agent.double_q"] is False
+    assert identity(LaterRun(agent=LaterAgent(double_q=True)))["agent.double_q"] is True

@@ -8,19 +8,25 @@ Ranges stand beside the fields. Their upper ends are far above any use: they kee
 for more than a machine has. The largest network and the largest empty replay take a few gigabytes each.
 """
 
+import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from offpiste.errors import ConfigError
-from offpiste.parsing import Pattern, Range, check, to_dict
+from offpiste.parsing import Pattern, Range, check, field_types, to_dict
 
 RESULTS_VERSION = 3
 """Raised by every change that alters the numbers of a run; a run is not resumed across it unasked."""
 
 PROTOCOL_TABLES = ("world", "agent", "schedule")
 """The tables of settings that every method shares."""
+
+ADDED_LATER = "added later"
+"""Marks a setting that is younger than published runs, as in `Annotated[float, Range(min=0), ADDED_LATER]`. It enters
+fingerprints only where it is not at its default, so runs from before keep their fingerprints. The default is what those
+runs did, and never changes."""
 
 Probability = Annotated[float, Range(min=0, max=1)]
 Count = Annotated[int, Range(min=1, max=10**12)]
@@ -188,14 +194,14 @@ def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:
 
 def protocol_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that every method shares; the game is left out, so that games can be compared."""
-    settings = to_dict(config)
-    shared = {table: settings[table] for table in PROTOCOL_TABLES}
+    settings = _fingerprinted(config)
+    shared = {table: settings[table] for table in PROTOCOL_TABLES if table in settings}
     return {**shared, "results_version": RESULTS_VERSION}
 
 
 def method_settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings that make up the way of exploring; an option of 1.0 is one of 1, however it was typed."""
-    settings = to_dict(config)
+    settings = _fingerprinted(config)
     options = json.loads(json.dumps(settings["bonus"]["options"]), parse_float=_whole_if_so)
     return {"exploration": settings["exploration"], "bonus": settings["bonus"] | {"options": options}}
 
@@ -203,6 +209,18 @@ def method_settings(config: RunConfig) -> dict[str, Any]:
 def _whole_if_so(text: str) -> int | float:
     number = float(text)
     return int(number) if number.is_integer() else number
+
+
+def _fingerprinted(settings: Any) -> dict[str, Any]:
+    """Return settings as plain values, without those that were added later and are at their defaults."""
+    hints, defaults = field_types(type(settings)), vars(type(settings)())
+    kept = {
+        key: _fingerprinted(value) if dataclasses.is_dataclass(value) else value
+        for key, value in vars(settings).items()
+        if value != defaults[key] or ADDED_LATER not in getattr(hints[key], "__metadata__", ())
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(kept))
+    return plain
 
 
 def fingerprint(settings: dict[str, Any]) -> str:
@@ -216,6 +234,13 @@ def identity(config: RunConfig) -> dict[str, Any]:
     settings = to_dict(config)
     del settings["machine"], settings["frames"]
     return flatten(settings)
+
+
+def later_defaults() -> dict[str, Any]:
+    """Return, as flat dotted keys, what a run.json means that is older than the settings that were added later."""
+    default = RunConfig()
+    old = flatten(_fingerprinted(default))
+    return {key: value for key, value in identity(default).items() if key not in old}
 
 
 def flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

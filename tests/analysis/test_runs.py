@@ -3,12 +3,16 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import differences
 from offpiste.analysis.summary import score_table, summarise
 from offpiste.config import AgentConfig, BonusConfig
+from offpiste.parsing import from_dict, to_dict
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import THREE, config_of, write_run
+from tests.test_fingerprints import LaterRun
 
 
 def test_a_run_whose_frames_are_no_whole_steps_is_complete_at_the_last_whole_one(store: Folder) -> None:
@@ -35,6 +39,17 @@ def test_the_settings_in_which_protocols_differ_are_named(store: Folder) -> None
         "agent.precision is 'fp32' in 2 and 'bf16' in 1"
     )
     assert differences(runs[:2]) == ""
+
+
+def test_a_run_from_before_a_setting_counts_as_one_that_has_it_at_its_default(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(store, config_of(seed=0), THREE)
+    monkeypatch.setattr("offpiste.config.RunConfig", LaterRun)
+    write_run(store, from_dict(LaterRun, to_dict(config_of(seed=1))), THREE)
+    assert differences(load(store).runs) == ""
+    write_run(store, from_dict(LaterRun, to_dict(config_of(seed=2)) | {"agent": {"double_q": True}}), THREE)
+    assert differences(load(store).runs) == "these runs were not made alike: agent.double_q is False in 2 and True in 1"
 
 
 def test_another_version_of_results_is_another_protocol(store: Folder) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
+from offpiste.parsing import from_dict
 from offpiste.run.train import train
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import from_parquet
@@ -25,6 +26,7 @@ from offpiste.store.run_folder import (
 )
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
+from tests.test_fingerprints import LaterRun
 
 
 def test_a_folder_without_a_run_has_no_configuration(folder: Folder) -> None:
@@ -65,6 +67,17 @@ def test_a_run_with_a_setting_that_this_version_does_not_know_is_refused_by_its_
     folder.put("run.json", json.dumps(there).encode())
     with pytest.raises(ConfigError, match=words):
         read_config(folder)
+
+
+def test_a_run_from_before_a_setting_is_the_run_that_has_it_at_its_default(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(folder, RunConfig(seed=1))
+    monkeypatch.setattr("offpiste.store.run_folder.RunConfig", LaterRun)
+    claim(folder, LaterRun(seed=1))
+    other = from_dict(LaterRun, {"seed": 1, "agent": {"double_q": True}})
+    with pytest.raises(RunMismatch, match=r"holds another run: agent\.double_q is False there and True here\. "):
+        claim(folder, other)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from offpiste.analysis import reference
 from offpiste.analysis.results import THREADS, Results
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import Source
-from offpiste.config import flatten
+from offpiste.config import flatten, later_defaults
 from offpiste.errors import OffpisteError, StoreError
 from offpiste.store.records import TABLES
 from offpiste.store.run_folder import finished_frames, finished_tables
@@ -86,7 +86,7 @@ def _open_run(root: Folder, name: str) -> tuple[Run, Source] | LoadWarning:
             seed=int(config["seed"]),
             protocol=about["protocol_fingerprint"],
             method_fingerprint=about["method_fingerprint"],
-            settings=settings | {"results_version": about["results_version"]},
+            settings=later_defaults() | settings | {"results_version": about["results_version"]},
             target_frames=int(config["frames"]),
             bonus_source=about.get("bonus_source"),
         )
