@@ -126,7 +126,7 @@ def test_an_example_is_trained_from_the_command_line(name: str, words: list[str]
     settings = tmp_path / "settings.toml"
     text = to_toml(small_run())
     settings.write_text(text[: text.index("[exploration]")].replace('method = "epsilon_greedy"\n', ""))
-    run = [sys.executable, "-c", "import sys; from offpiste.cli import main; sys.path.remove(''); sys.exit(main())"]
+    run = [sys.executable, "-P", "-c", "import sys; from offpiste.cli import main; sys.exit(main())"]
     command = [*run, "train", "--config", str(settings), "--out", str(tmp_path), "--frames", "600", "--bonus", name]
     done = subprocess.run([*command, *words], cwd=EXAMPLES, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,12 +1,12 @@
 """A fair test of exploration bonuses on the Arcade Learning Environment."""
 
 # The public names, and nothing else: docs/api.md describes them, and a test pins them. Each is loaded when it is first
-# used, so that `import offpiste` is quick, needs no extra and does not load torch.
+# used, so that `import offpiste` is quick, needs no extra and does not load torch. Nothing is imported here that Python
+# has not loaded itself: under `python -m offpiste` the current folder still comes first (see __main__.py).
 
 import importlib
-from importlib.metadata import version
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # which type checkers take for True, without importing `typing`
 if TYPE_CHECKING:
     from offpiste.analysis.load import load
     from offpiste.bonuses.base import Bonus, Context, Transition
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from offpiste.run.train import train
     from offpiste.store.storage import Folder
 
-__version__ = version("offpiste")
+    __version__: str
+
 __all__ = [
     "Bonus",
     "Context",
@@ -50,6 +51,8 @@ _HOMES = {
 if not TYPE_CHECKING:  # a type checker would believe in every name otherwise
 
     def __getattr__(name: str) -> object:
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version("offpiste")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
@@ -60,4 +63,4 @@ if not TYPE_CHECKING:  # a type checker would believe in every name otherwise
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_HOMES})
+        return sorted({*globals(), *__all__})

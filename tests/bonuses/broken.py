@@ -237,7 +237,7 @@ class SavesAPlaceInMemory(Good):
 
 class EndsTheNewProcess(Good):
     def load_state(self, state: dict[str, Any]) -> None:
-        if sys.orig_argv[1:2] == ["-m"] and "new_process" in sys.orig_argv[2]:
+        if any(word.endswith(".new_process") for word in sys.orig_argv):
             print("the end", file=sys.stderr, flush=True)
             os._exit(7)
         super().load_state(state)

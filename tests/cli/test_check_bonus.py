@@ -77,7 +77,8 @@ def test_a_bonus_that_is_not_there_is_one_line_and_exit_code_1(capsys: pytest.Ca
     assert main(["check-bonus", "nowhere:Bonus"]) == 1
     said = capsys.readouterr().err
     assert said.startswith(
-        f"offpiste: cannot load the bonus 'nowhere:Bonus': No module named 'nowhere', neither in {Path.cwd()} nor "
+        "offpiste: cannot load the bonus 'nowhere:Bonus': No module named 'nowhere', neither installed nor in "
+        f"{Path.cwd()};"
     )
     assert said.count("\n") == 1
 

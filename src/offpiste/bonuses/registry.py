@@ -1,4 +1,8 @@
-"""Find a bonus by name and make it: one of ours, an installed package's, or any class as module:Class."""
+"""Find a bonus by name and make it: one of ours, an installed package's, or any class as module:Class.
+
+Only a bonus that is named module:Class is looked for in the current folder too, after all that is installed: no other
+command runs code that happens to lie there, and no file there takes the place of a library.
+"""
 
 import dataclasses
 import hashlib
@@ -45,6 +49,8 @@ def find(name: str) -> type[Any]:
     module_name, _, class_name = place.partition(":")
     if not module_name or not class_name or module_name.startswith("."):
         raise ConfigError(f"cannot load the bonus {name!r}: name it module:Class, as in my_module:MyBonus")
+    if place == name and "" not in sys.path:
+        sys.path.append("")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
@@ -70,7 +76,7 @@ def _reason(error: Exception, module_name: str) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
         if module_name.endswith(".py"):
             return "leave out .py, for a module has the name of its file without it"
-        return f"{error}, neither in {Path(sys.path[0]).absolute()} nor installed; go to the folder of its file"
+        return f"{error}, neither installed nor in {Path.cwd()}; go to the folder of its file"
     words = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     files = [frame.filename for frame in frames if frame.name == "<module>"]  # not the libraries that it calls

@@ -54,7 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         print(offpiste.__version__)
         return 0
-    _find_modules_here()
     try:
         command = _read(words)
         run: Callable[[Any], int] = _module_of(command).main
@@ -68,12 +67,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-
-
-def _find_modules_here() -> None:
-    """Let a bonus be a module in the current folder, as `python -m` does and a console script does not."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")
 
 
 def _read(words: list[str]) -> Any:

@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
@@ -81,8 +81,12 @@ def run_study(
         return driver.drive(study, store, workers, tell, stopping, accept_version=accept_version)
 
 
-def attempt(settings: dict[str, Any], location: str, study: str, keep: str, accept_version: bool) -> dict[str, str]:
+def attempt(
+    settings: dict[str, Any], location: str, study: str, keep: str, accept_version: bool, current_folder: str = "."
+) -> dict[str, str]:
     """Work on one run in this process until it is finished or told to stop; return the outcome as plain values."""
+    with suppress(OSError):  # another machine need not have it
+        os.chdir(current_folder)  # where a bonus named module:Class may lie
     try:
         outcome = _attempt(from_dict(RunConfig, settings), Folder(location), study, keep, accept_version)
     except Superseded as error:
@@ -168,7 +172,7 @@ class _RayWorkers:
         self._ray = ray
         self._remote = ray.remote(attempt)
         self._study = study
-        self._arguments = (location, study.name, study.keep, accept_version)
+        self._arguments = (location, study.name, study.keep, accept_version, str(Path.cwd()))
         self._runs: dict[Any, str] = {}
         self.most = max((self._needs(run) for run in study.runs), key=lambda needs: needs["memory"])
         """What the run that needs most occupies."""
@@ -248,7 +252,9 @@ def _join(ray: Any, address: str | None) -> None:
         options = {"address": "local", "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     for tries_left in reversed(range(START_TRIES)):
         try:
-            ray.init(**options, log_to_driver=False, logging_level=logging.WARNING)
+            # Ray puts the current folder first in the search path of its workers, where a numpy.py would be run.
+            with chdir(sys.prefix):
+                ray.init(**options, log_to_driver=False, logging_level=logging.WARNING)
             return
         except Exception as error:  # Ray raises many kinds
             ray.shutdown()

@@ -45,7 +45,7 @@ def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: Save
         (folder / _TASK).write_text(json.dumps(asdict(task)))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
-            [sys.executable, "-m", __name__, place],
+            [sys.executable, "-P", "-m", __name__, place],  # -P: the current folder comes last, as in this process
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": other_hashes},
             capture_output=True,
             check=False,

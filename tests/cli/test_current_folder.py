@@ -1,0 +1,144 @@
+"""Code from the current folder: run for a bonus that was asked for by module:Class, and for nothing else.
+
+Real processes, since it is their search path that matters: the console script and `python -m`.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from offpiste.bonuses.contract.new_process import paid_in_new_process
+from offpiste.bonuses.contract.play import COMPARED_STEPS
+from offpiste.bonuses.contract.specimen import Saved
+from offpiste.bonuses.registry import find
+from offpiste.seeding import generator_state, stream
+from offpiste.store import arrays
+from tests.study.small import TINY
+
+LAUNCHERS = {"script": [str(Path(sys.executable).with_name("offpiste"))], "module": [sys.executable, "-m", "offpiste"]}
+TAKEN = (
+    "csv",
+    "duckdb",
+    "email",
+    "matplotlib",
+    "numpy",
+    "pyarrow",
+    "ray",
+    "rich",
+    "tensorflow",
+    "torch",
+    "typing",
+    "tyro",
+)
+"""Names of what offpiste or its libraries import, from the standard library, installed, and not installed."""
+BONUS = """
+from dataclasses import dataclass
+
+from beside import PAID
+
+
+@dataclass(frozen=True)
+class Options:
+    pass
+
+
+class Mine:
+    "Pays the same for everything."
+
+    Options = Options
+    measures_visits = False
+
+    def __init__(self, options, context):
+        pass
+
+    def observe(self, transition):
+        return PAID
+
+    def state(self):
+        return {}
+
+    def load_state(self, state):
+        pass
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder with a module for each taken name, which notes down that it was run."""
+    for name in TAKEN:
+        (tmp_path / f"{name}.py").write_text("open(f'{__file__}.ran', 'w').close()\nraise RuntimeError('it was run')\n")
+    return tmp_path
+
+
+def add_bonus(folder: Path) -> None:
+    """Put a bonus into the folder; whoever names it trusts the folder with what is not installed, as tensorflow is."""
+    (folder / "mine.py").write_text(BONUS)
+    (folder / "beside.py").write_text("PAID = 0.5\n")
+    (folder / "tensorflow.py").unlink()
+
+
+def said(launcher: str, words: list[str], folder: Path) -> str:
+    """Return what a command printed, and refuse if code of the folder was run."""
+    done = subprocess.run([*LAUNCHERS[launcher], *words], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert not [path.name for path in folder.glob("*.ran")], done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["games"], "montezuma_revenge"),
+        (["report", "."], "there is no run below ."),
+        (["digest", "."], "holds no run"),
+        (["methods", "cts"], "offpiste.bonuses.cts:Cts"),
+        pytest.param(
+            ["train", "--game", "deep_sea_3", "--frames", "9", "--out", "runs"],
+            "9 frames are done",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_a_command_that_names_no_module_runs_nothing_of_the_current_folder(
+    launcher: str, words: list[str], expected: str, hostile: Path
+) -> None:
+    assert expected in said(launcher, words, hostile)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_bonus_in_the_current_folder_is_trained_and_what_is_installed_comes_first(
+    launcher: str, hostile: Path
+) -> None:
+    add_bonus(hostile)
+    words = ["train", "--game", "deep_sea_3", "--frames", "9", "--bonus", "mine:Mine", "--out", "runs"]
+    assert "9 frames are done" in said(launcher, words, hostile)
+
+
+@pytest.mark.slow
+def test_the_new_process_of_check_bonus_looks_in_the_current_folder_last(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_bonus(hostile)
+    monkeypatch.chdir(hostile)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    saved = Saved(arrays.pack({}), generator_state(stream(0, "bonus")), observed=COMPARED_STEPS - 2)
+    try:
+        assert paid_in_new_process(find("mine:Mine"), {}, saved, learns=False) == [0.5, 0.5]
+    finally:
+        del sys.modules["mine"], sys.modules["beside"]
+    assert not list(hostile.glob("*.ran"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_workers_of_a_study_look_in_the_current_folder_last(launcher: str, hostile: Path) -> None:
+    add_bonus(hostile)
+    (hostile / "tiny.toml").write_text(tomli_w.dumps(TINY | {"methods": [{"bonus": "mine:Mine"}], "seeds": [0]}))
+    assert "1 done, 0 handed in, 0 waiting, 0 left out" in said(
+        launcher, ["study", "run", "tiny.toml", "--store", "runs"], hostile
+    )
