@@ -39,8 +39,7 @@ _METHODS = ("observe", "state", "load_state")
 
 def find(name: str) -> type[Any]:
     """Return the class of a bonus."""
-    installed = {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
-    known = installed | BUILT_IN
+    known = _declared()
     place = name if ":" in name else known.get(name)
     if place is None:
         raise ConfigError(
@@ -64,6 +63,20 @@ def find(name: str) -> type[Any]:
             f"{getattr(module, '__file__', module_name)}; classes there: {', '.join(classes) or 'none'}"
         )
     return found
+
+
+def is_declared(name: str) -> bool:
+    """Tell whether a bonus is one of ours or one that an installed package declares, by its name or by module:Class.
+
+    That its module can be imported would not be enough: importing some does harm, whoever installed them.
+    """
+    known = _declared()
+    return name in known or name in known.values()
+
+
+def _declared() -> dict[str, str]:
+    """Return by name where the bonuses are that can be asked for by name."""
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)} | BUILT_IN
 
 
 def place_of(kind: type[Any]) -> str:

@@ -26,6 +26,8 @@ class Arguments:
     """Of sticky and random actions."""
     iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Use weights and bonus as kept after this iteration instead of the newest."""
+    trust_bonus: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Import the bonus that the run names, though no installed package declares it. Its module may do anything."""
 
 
 def main(arguments: Arguments) -> int:
@@ -39,7 +41,7 @@ def main(arguments: Arguments) -> int:
         raise ConfigError(f"--steps is above 0, not {arguments.steps}")
     folder = Folder(arguments.run)
     speed = pictures_per_second(folder)
-    pictures = film(folder, arguments.steps, arguments.seed, arguments.iteration)
+    pictures = film(folder, arguments.steps, arguments.seed, arguments.iteration, trust_bonus=arguments.trust_bonus)
     screen = Console(stderr=True)
     seen = track(pictures, "playing", arguments.steps, console=screen, transient=True, disable=not screen.is_terminal)
     count = write_film(iter(seen), arguments.out, speed)

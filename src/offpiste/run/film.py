@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.bonuses.base import Bonus
+from offpiste.bonuses.registry import is_declared
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
 from offpiste.run.evaluate import evaluation_policy, load_agent
@@ -26,7 +27,7 @@ from offpiste.store.checkpoints import newest_object
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
-from offpiste.worlds.play import episode
+from offpiste.worlds.play import Policy, episode
 from offpiste.worlds.registry import open_world
 
 FORMATS = (".mp4", ".gif")
@@ -38,14 +39,29 @@ _WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230),
 Picture = NDArray[np.uint8]
 
 
-def film(folder: Folder, steps: int, seed: int, iteration: int | None = None) -> Iterator[Picture]:
-    """Play one episode, at most so many steps of it, with the newest or a kept iteration's weights."""
+def film(
+    folder: Folder, steps: int, seed: int, iteration: int | None = None, *, trust_bonus: bool = False
+) -> Iterator[Picture]:
+    """Play one episode, at most so many steps of it, with the newest or a kept iteration's weights.
+
+    The run may be a stranger's, so a bonus that no installed package declares is imported only where it is trusted.
+    """
     config = read_config(folder)
+    name = config.bonus.name
+    if ":" in name and not trust_bonus and not is_declared(name):
+        raise ConfigError(
+            f"the run names the bonus {name!r}, which no installed package declares, so it was not imported: its "
+            "module could do anything. If you know it, give --trust-bonus"
+        )
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"))
     policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
     bonus = _load_bonus(folder, config, world, seed, iteration)
+    return _play(config, world, policy, bonus, steps)
+
+
+def _play(config: RunConfig, world: World, policy: Policy, bonus: Bonus | None, steps: int) -> Iterator[Picture]:
     total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
     screens: list[Any] = []
 

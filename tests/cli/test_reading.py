@@ -1,0 +1,117 @@
+"""Reading what somebody else wrote: no command imports the module that a store names."""
+
+import json
+import shutil
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from offpiste.bonuses import registry
+from offpiste.cli import main
+from offpiste.config import from_dict, to_dict
+from offpiste.methods import base_run
+from offpiste.run.train import train
+from offpiste.store.storage import Folder
+
+RUN = "deep_sea_3/cts/seed-0"
+EVIL = """
+from pathlib import Path
+
+from offpiste.bonuses.cts import Cts as Evil
+
+Path(__file__).with_name("imported").touch()
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short run of CTS."""
+    config = base_run("deep_sea_3", "cts")
+    folder = tmp_path_factory.mktemp("store") / RUN
+    train(from_dict(type(config), {"frames": 30, "agent": {"replay_capacity": 100}}, base=config), Folder(folder))
+    return folder
+
+
+@pytest.fixture
+def hostile(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store in the current folder whose run names a module there, which would be found, and notes its import."""
+    shutil.copytree(run, tmp_path / RUN)
+    (tmp_path / "evil.py").write_text(EVIL)
+    name_bonus(tmp_path / RUN, "evil:Evil")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, ""])
+    monkeypatch.delitem(sys.modules, "evil", raising=False)
+    return tmp_path
+
+
+def name_bonus(run: Path, name: str) -> None:
+    about = json.loads((run / "run.json").read_text())
+    about["config"]["bonus"]["name"] = name
+    (run / "run.json").write_text(json.dumps(about))
+
+
+def write_study(folder: Path) -> None:
+    settings = to_dict(base_run("deep_sea_3", "cts"))["bonus"]
+    arm = {"name": "cts", "bonus": "evil:Evil", "settings": {"bonus": {"options": settings["options"]}}}
+    study: dict[str, Any] = {"games": ["deep_sea_3"], "methods": [arm], "seeds": [0], "frames": 30}
+    (folder / "study.toml").write_text(tomli_w.dumps(study))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"eval {RUN} --episodes 1",
+        f"digest {RUN}",
+        f"watch {RUN}",
+        "report .",
+        "study status study.toml --store .",
+        "study status study.toml --store . --json",
+        "study retry study.toml --store .",
+        "study stop study.toml --store .",
+        "doctor --out .",
+    ],
+)
+def test_a_command_that_reads_a_store_does_not_import_what_it_names(command: str, hostile: Path) -> None:
+    write_study(hostile)
+    code = main(command.split())
+    assert code == (1 if command.startswith("watch") else 0)
+    assert not (hostile / "imported").exists()
+
+
+def test_watch_says_which_bonus_it_does_not_import_and_what_to_do(
+    hostile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", RUN, "--out", "a.gif"]) == 1
+    assert capsys.readouterr().err == (
+        "offpiste: the run names the bonus 'evil:Evil', which no installed package declares, so it was not imported: "
+        "its module could do anything. If you know it, give --trust-bonus\n"
+    )
+    assert not (hostile / "a.gif").exists()
+
+
+def test_watch_imports_a_bonus_that_is_trusted(hostile: Path) -> None:
+    assert main(["watch", RUN, "--out", "a.gif", "--trust-bonus"]) == 0
+    assert (hostile / "imported").exists()
+    assert (hostile / "a.gif").exists()
+
+
+@pytest.mark.parametrize("name", ["cts", "offpiste.bonuses.cts:Cts", "declared", "evil:Evil"])
+def test_watch_needs_no_trust_for_our_bonuses_and_those_that_an_installed_package_declares(
+    name: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = types.SimpleNamespace(name="declared", value="evil:Evil")
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [point])
+    name_bonus(hostile / RUN, name)
+    assert main(["watch", RUN, "--out", "a.gif"]) == 0
+
+
+@pytest.mark.parametrize("name", ["antigravity:x", "this:Bonus"])
+def test_that_a_module_is_installed_is_not_enough(name: str, hostile: Path) -> None:
+    name_bonus(hostile / RUN, name)
+    before = set(sys.modules)
+    assert main(["watch", RUN]) == 1
+    assert name.partition(":")[0] not in set(sys.modules) - before
