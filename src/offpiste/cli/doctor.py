@@ -151,7 +151,9 @@ def _store(out: str) -> Iterator[Finding]:
         yield Finding("FAILED", "store", str(error))
         return
     if read != b"hello":
-        yield Finding("FAILED", "store", f"{out} gave back {read!r} for what was written; choose another with --out")
+        yield Finding(
+            "FAILED", "store", f"{folder.location} gave back {read!r} for what was written; choose another with --out"
+        )
     elif folder.local_path is None:
         yield Finding("ok", "store", f"{folder.location} can be written to and read")
     else:

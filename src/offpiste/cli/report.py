@@ -35,6 +35,8 @@ def main(arguments: Arguments) -> int:
         raise OffpisteError(f"a report needs {', '.join(missing)}; install them with: pip install 'offpiste[report]'")
     if arguments.frames is not None and arguments.frames < 1:
         raise ConfigError(f"--frames is above 0, not {arguments.frames}")
+    if ":/" in arguments.out:
+        raise ConfigError("--out is a folder on a disk, not a URL; copy the report to its place from there")
     from offpiste.report.page import build
 
     report = build(arguments.store, arguments.out, allow_mixed=arguments.allow_mixed, frames=arguments.frames)

@@ -19,7 +19,6 @@ from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
-from urllib.parse import urlsplit
 
 from offpiste.config import RunConfig
 from offpiste.errors import (
@@ -59,12 +58,11 @@ def run_study(
     accept_version: bool = False,
 ) -> Summary:
     """Run all that is left of a study, on the cluster at this address or on this machine."""
-    location = _shareable(location)
-    store = Folder(location)
+    store = _shareable(location)
     with _cluster(address, tell) as ray, stop_on_signals() as told:
         store.put(f"studies/{study.name}/study.toml", Path(file).read_bytes())
         status.take_back_stop(store, study.name)
-        workers = _RayWorkers(ray, study, location, accept_version)
+        workers = _RayWorkers(ray, study, str(store.local_path or store.location), accept_version)
         if slots := workers.slots():
             tell(f"room for {slots} at once; workers take a while to start")
         else:
@@ -271,16 +269,15 @@ def _import_ray() -> Any:
     return ray
 
 
-def _shareable(location: str) -> str:
-    """Return the store as workers can open it; refuse a URL with keys in it, since Ray logs command lines."""
-    if "://" not in location:
-        return str(Path(location).expanduser().absolute())
-    if "@" in urlsplit(location).netloc:
+def _shareable(location: str) -> Folder:
+    """Return the store; refuse a URL with keys in it, since Ray logs command lines."""
+    store = Folder(location)
+    if store.holds_keys:
         raise ConfigError(
             "the store's URL holds a key, and Ray keeps the command lines of its drivers; set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY where the machines are started, or give them a role, and leave the key out"
         )
-    return location
+    return store
 
 
 def _first_line(error: BaseException) -> str:
