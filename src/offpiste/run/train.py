@@ -129,6 +129,7 @@ class _Attempt:
                 self.write_status("running")
                 next_status = now + STATUS_SECONDS
         finished = self.loop.tracker.counted_steps >= self.target_steps
+        self.curves.close()  # before the last status, which says if that failed
         self._at_last(self.save)
         self._at_last(lambda: self._write_tables(finished=finished))
         state = "finished" if finished else "paused"
@@ -167,7 +168,7 @@ class _Attempt:
             mean_return=sum(self.returns) / len(self.returns) if self.returns else None,
             rooms=totals["rooms_total"],
             cells=totals["cells_total"],
-            note=self.note,
+            note="; ".join(filter(None, (self.note, self.curves.note))),
         )
 
     def write_status(self, state: str) -> None:

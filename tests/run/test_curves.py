@@ -1,0 +1,95 @@
+"""Curves for TensorBoard: nothing that goes wrong with them stops a run or changes it."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch.utils.tensorboard
+
+from offpiste.run import train as train_module
+from offpiste.run.digest import digest
+from offpiste.run.train import Progress, train
+from offpiste.store.storage import Folder
+from tests.run.test_train import tiny_run
+
+SummaryWriter = torch.utils.tensorboard.SummaryWriter
+NOTE = "no more curves are written for TensorBoard; training continues: "
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of the run when all goes well."""
+    folder = Folder(tmp_path_factory.mktemp("undisturbed"))
+    last = train(tiny_run(), folder)
+    assert (last.state, last.note) == ("finished", "")
+    assert folder.local_path is not None
+    assert list((folder.local_path / "tensorboard").iterdir())
+    return digest(folder)
+
+
+class Fails(SummaryWriter):
+    """A writer whose disk is full at one of its methods."""
+
+    where = ""
+
+    def _fail(self, where: str) -> None:
+        if self.where == where:
+            raise OSError(28, "No space left on device")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._fail("open")
+        super().__init__(*arguments, **options)
+
+    def add_scalar(self, *arguments: Any, **options: Any) -> None:
+        self._fail("add")
+        super().add_scalar(*arguments, **options)
+
+    def close(self) -> None:
+        self._fail("close")
+        super().close()
+
+
+def trained(folder: Path, expected: str) -> list[Progress]:
+    """Train, check that the run ends as if all had gone well, and return what was reported."""
+    seen: list[Progress] = []
+    seen.append(train(tiny_run(), Folder(folder), seen.append))
+    assert seen[-1].state == "finished"
+    assert digest(Folder(folder)) == expected
+    return seen
+
+
+@pytest.mark.parametrize("where", ["open", "add", "close"])
+def test_a_writer_that_fails_is_given_up_with_a_note_and_training_ends_the_same(
+    where: str, undisturbed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.utils.tensorboard, "SummaryWriter", Fails)
+    monkeypatch.setattr(train_module, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(Fails, "where", where)
+    seen = trained(tmp_path, undisturbed)
+    note = f"{NOTE}OSError: [Errno 28] No space left on device"
+    assert seen[-1].note == json.loads((tmp_path / "status.json").read_text())["note"] == note
+    assert (note in [progress.note for progress in seen[:-1]]) == (where != "close")
+
+
+def test_a_file_in_the_place_of_the_folder_does_not_stop_training(undisturbed: str, tmp_path: Path) -> None:
+    (tmp_path / "tensorboard").touch()
+    assert trained(tmp_path, undisturbed)[-1].note.startswith(f"{NOTE}FileExistsError")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard's own thread
+@pytest.mark.parametrize("flush_seconds", [0, 120])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_folder_that_is_removed_does_not_stop_training(
+    flush_seconds: int, replaced: bool, undisturbed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Removed(SummaryWriter):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options | {"flush_secs": flush_seconds})
+            shutil.rmtree(tmp_path / "tensorboard")
+            if replaced:
+                (tmp_path / "tensorboard").touch()
+
+    monkeypatch.setattr(torch.utils.tensorboard, "SummaryWriter", Removed)
+    assert trained(tmp_path, undisturbed)[-1].note.startswith(NOTE)
