@@ -1,5 +1,9 @@
 """What a process is set up with before it trains."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 import torch
 
 from offpiste.config import MachineConfig
@@ -13,3 +17,43 @@ def test_numbers_too_small_for_a_full_mantissa_count_as_nothing_on_every_thread(
         assert not (small * factor).any()
     finally:
         prepare(MachineConfig())
+
+
+BACKENDS: Any = torch.backends
+CUDA_PARTS = (BACKENDS.cudnn, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn, BACKENDS.cuda.matmul)
+PARTS = (*CUDA_PARTS, BACKENDS.mkldnn, BACKENDS.mkldnn.conv, BACKENDS.mkldnn.rnn, BACKENDS.mkldnn.matmul)
+
+
+def lower_by_parts(precision: str) -> None:
+    for part in (BACKENDS, *PARTS):
+        if not (precision == "bf16" and part in CUDA_PARTS):  # which torch refuses there
+            part.fp32_precision = precision
+
+
+def lower_by_switches() -> None:
+    BACKENDS.cudnn.allow_tf32 = BACKENDS.cuda.matmul.allow_tf32 = True
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda: None,
+        lower_by_switches,
+        lambda: torch.set_float32_matmul_precision("high"),
+        lambda: torch.set_float32_matmul_precision("medium"),
+        lambda: lower_by_parts("tf32"),
+        lambda: lower_by_parts("bf16"),
+        lambda: lower_by_parts("none"),
+    ],
+    ids=["untouched", "switches", "high", "medium", "tf32", "bf16", "none"],
+)
+def test_single_precision_is_not_lowered_by_any_part_of_torch_whatever_was_set_before(
+    before: Callable[[], None],
+) -> None:
+    before()
+    prepare(MachineConfig())
+    assert {part.fp32_precision for part in (BACKENDS, *PARTS)} == {"ieee"}
+    assert torch.get_float32_matmul_precision() == "highest"
+    # These older switches are read by parts of torch that do not know the newer ones; a contradiction is an error.
+    assert BACKENDS.cudnn.allow_tf32 is False
+    assert BACKENDS.cuda.matmul.allow_tf32 is False

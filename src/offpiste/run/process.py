@@ -2,8 +2,10 @@
 
 import platform
 import socket
+import warnings
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -25,10 +27,27 @@ def prepare(machine: MachineConfig) -> None:
     torch.set_flush_denormal(True)  # before any thread of torch's own is started, which takes it over
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
+    _keep_single_precision()
     device = torch.device(machine.device)
     if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise ConfigError(f"machine.device is {machine.device!r}, but torch finds {found} GPUs here; cpu always works")
+
+
+def _keep_single_precision() -> None:
+    """Let fp32 mean fp32: on GPUs from Ampere on, convolutions otherwise compute in TF32, which has 10 bits for 23."""
+    backends: Any = torch.backends
+    if hasattr(backends, "fp32_precision"):  # since torch 2.9
+        cudnn, mkldnn = backends.cudnn, backends.mkldnn
+        for part in (backends, cudnn, cudnn.conv, cudnn.rnn, backends.cuda.matmul):
+            part.fp32_precision = "ieee"
+        for part in (mkldnn, mkldnn.conv, mkldnn.rnn, mkldnn.matmul):
+            part.fp32_precision = "ieee"
+    with warnings.catch_warnings():
+        # Some versions warn of the older switches, but one that contradicts the newer ones would be an error.
+        warnings.simplefilter("ignore")
+        torch.set_float32_matmul_precision("highest")
+        backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = False
 
 
 def about_this_process(machine: MachineConfig) -> AttemptRow:
