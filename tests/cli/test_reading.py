@@ -12,8 +12,8 @@ import tomli_w
 
 from offpiste.bonuses import registry
 from offpiste.cli import main
-from offpiste.config import from_dict, to_dict
 from offpiste.methods import base_run
+from offpiste.parsing import from_dict, to_dict
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 
