@@ -41,7 +41,7 @@ from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.loop import Loop
 from offpiste.run.train import Progress, train
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import Checkpoints, Restored, attempt_names, begin_attempt, newest_object, read_manifest
 from offpiste.store.records import TABLES, from_parquet, schema
 from offpiste.store.storage import Folder
@@ -683,7 +683,7 @@ def test_what_was_restored_is_not_held_in_memory_while_training(
 
 @pytest.fixture
 def two_kept(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    monkeypatch.setattr(train_module, "KEPT_ITERATIONS", (1, 2))
+    monkeypatch.setattr(layout, "MILESTONES", (1, 2))
     return "kept/000001-weights", "kept/000002-weights"
 
 

@@ -11,6 +11,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
 from offpiste.parsing import from_dict
 from offpiste.run.train import train
+from offpiste.store import layout
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import from_parquet
 from offpiste.store.run_folder import (
@@ -19,7 +20,6 @@ from offpiste.store.run_folder import (
     differences,
     holds_only_results,
     mismatch,
-    of_kinds,
     read_config,
     read_records,
     refuse_results_only,
@@ -114,8 +114,8 @@ def test_the_records_of_a_checkpoint_are_those_of_the_tables(tmp_path: Path) -> 
 
 def test_lasting_objects_are_told_apart_by_the_first_word_of_their_names() -> None:
     objects = {"chunk/1": b"a", "chunks": b"b", "part/episodes/1": b"c", "loop": b"d", "chunk": b"e"}
-    assert of_kinds(objects, "chunk") == {"chunk/1": b"a", "chunk": b"e"}
-    assert of_kinds(objects, "part", "chunk") == {"chunk/1": b"a", "chunk": b"e", "part/episodes/1": b"c"}
+    assert layout.of_kinds(objects, "chunk") == {"chunk/1": b"a", "chunk": b"e"}
+    assert layout.of_kinds(objects, "part", "chunk") == {"chunk/1": b"a", "chunk": b"e", "part/episodes/1": b"c"}
 
 
 def test_a_damaged_manifest_does_not_look_like_a_run_whose_replay_was_dropped(folder: Folder) -> None:

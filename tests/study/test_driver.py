@@ -10,6 +10,7 @@ import pytest
 
 from offpiste.config import RESULTS_VERSION, RunConfig
 from offpiste.errors import StoreError
+from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
 from offpiste.study.driver import Outcome, Summary, drive
@@ -111,7 +112,7 @@ def test_a_finished_run_whose_replay_is_still_there_is_tidied_up(store: Folder) 
     study = tiny_study(seeds=[0, 1], keep="results")
     for run in study.runs:
         leave_status(store.below(run.run_id), run, "finished", 400)
-    store.below(study.runs[0].run_id).put(status.RESULTS, b"{}")
+    store.below(study.runs[0].run_id).put(layout.RESULTS, b"{}")
     workers = Played(store)
     assert driven(study, store, workers)[0] == Summary(2, 0, 0)
     assert workers.started == [study.runs[1].run_id]
@@ -188,7 +189,7 @@ def test_what_cannot_be_helped_is_set_aside_at_once(store: Folder) -> None:
     workers = Played(store, {name: [HOPELESS]})
     assert driven(study, store, workers)[0] == Summary(1, 1, 0)
     assert workers.started.count(name) == 1
-    written = store.below(name).get(status.QUARANTINE)
+    written = store.below(name).get(layout.QUARANTINE)
     assert written is not None
     assert b"Traceback" in written
 

@@ -18,6 +18,7 @@ from offpiste.parsing import to_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.train import train
+from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import engine, status
 from offpiste.study.engine import attempt, slots_on
@@ -47,7 +48,7 @@ def test_an_attempt_keeps_only_the_results_where_the_study_says_so(store: Folder
     assert tried(store, keep="results")["state"] == "finished"
     (seen,) = status.read_all(store, [RUN])
     assert (seen.state, seen.only_results) == ("done", True)
-    store.below(RUN.run_id).delete(status.RESULTS)
+    store.below(RUN.run_id).delete(layout.RESULTS)
     assert tried(store, keep="results")["state"] == "finished"  # it only finishes tidying up
     assert len(store.below(RUN.run_id).list("attempts")) == 1
     assert status.read_all(store, [RUN])[0].only_results

@@ -13,10 +13,10 @@ from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.evaluate import evaluate
 from offpiste.run.film import film
 from offpiste.run.train import train
+from offpiste.store import layout
 from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_object
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
-from offpiste.study import status
 from offpiste.study.keep import keep_results
 from tests.study.small import tiny_study
 
@@ -57,7 +57,7 @@ def test_weights_and_tables_stay_and_the_rest_goes(finished: Folder) -> None:
     assert len(finished.list("manifests")) == 1
     assert len(finished.list("objects")) == 2  # the last weights, and those of iteration 1
     assert size(finished) < before / 2
-    assert status.RESULTS in finished.list()
+    assert layout.RESULTS in finished.list()
 
 
 def test_keeping_twice_changes_nothing(finished: Folder) -> None:
@@ -89,10 +89,10 @@ def test_a_process_that_dies_at_any_write_leaves_the_rest_to_the_next(
         try:
             keep_results(folder)
         except StoreError:
-            assert status.RESULTS not in folder.list()
+            assert layout.RESULTS not in folder.list()
     newest_object(folder, "agent")  # whole at every moment
     keep_results(folder)
-    assert status.RESULTS in folder.list()
+    assert layout.RESULTS in folder.list()
     assert len(folder.list("objects")) == 2
     assert list(evaluate(folder, 1, seed=0))
 
@@ -102,7 +102,7 @@ def test_a_run_that_someone_else_has_taken_up_is_left_alone(finished: Folder) ->
     there = finished.list("objects")
     keep_results(finished)
     assert finished.list("objects") == there
-    assert status.RESULTS not in finished.list()
+    assert layout.RESULTS not in finished.list()
 
 
 def test_a_run_that_is_not_finished_is_left_alone(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from offpiste.config import RESULTS_VERSION
 from offpiste.parsing import to_dict
+from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from tests.study.small import leave_status, tiny_study
@@ -47,7 +48,7 @@ def test_a_run_that_shall_go_further_than_it_did_is_waiting(tmp_path: str) -> No
     assert (longer.state, longer.frames) == ("waiting", 400)
     (rounded,) = status.read_all(store, [replace(run, frames=403)])  # no whole step is missing
     assert rounded.state == "done"
-    store.below(run.run_id).put(status.RESULTS, b"{}")
+    store.below(run.run_id).put(layout.RESULTS, b"{}")
     (stuck,) = status.read_all(store, [replace(run, frames=404)])
     assert stuck.state == "failed"
     assert "only the results at 400 frames were kept, so it cannot go on" in stuck.note

@@ -18,6 +18,7 @@ from torch import Tensor
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.neural import adam_arrays, copy_parameters, load_adam, load_network, network_arrays
+from offpiste.store import layout
 from offpiste.types import Batch
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -126,7 +127,7 @@ class Rainbow:
 
     def state(self) -> dict[str, Any]:
         """Return weights, target weights and optimiser moments as plain arrays."""
-        networks = network_arrays(self._master, "online/") | network_arrays(self._target, "target/")
+        networks = network_arrays(self._master, layout.ONLINE) | network_arrays(self._target, "target/")
         return networks | adam_arrays(self._optimizer, self._master, "adam/")
 
     def load_weights(self, weights: Mapping[str, Any], prefix: str = "") -> None:
@@ -137,7 +138,7 @@ class Rainbow:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore from `state()`."""
-        self.load_weights(state, "online/")
+        self.load_weights(state, layout.ONLINE)
         load_network(self._target, state, "target/")
         load_adam(self._optimizer, self._master, state, "adam/")
 

@@ -15,7 +15,7 @@ from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.sum_tree import SumTree
 from offpiste.config import AgentConfig
 from offpiste.errors import ConfigError
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.types import Batch
 
 CHUNK_SLOTS = 4_096
@@ -98,9 +98,9 @@ class Replay:
         """
         parts: dict[str, Callable[[], bytes]] = {}
         for number in self._frames.chunks:
-            parts[f"chunk/{number:08d}"] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
+            parts[layout.chunk(number)] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
         for number, dictionary in self._frames.dictionaries.items():
-            parts[f"dictionary/{number:08d}"] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
+            parts[layout.dictionary(number)] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
         return parts
 
     def state(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Replay:
         slots = self._frames.chunk_slots
         for name, data in lasting.items():
             kind, _, number = name.partition("/")
-            if kind == "dictionary":
+            if kind == layout.DICTIONARY:
                 dictionaries[int(number)] = data
                 continue
             chunk = arrays.unpack(data)

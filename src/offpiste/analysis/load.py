@@ -16,17 +16,18 @@ from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import Source
 from offpiste.config import flatten, later_defaults
 from offpiste.errors import OffpisteError, StoreError
+from offpiste.store import layout
 from offpiste.store.records import TABLES
 from offpiste.store.run_folder import finished_frames, finished_tables
 from offpiste.store.storage import Folder
 
 _PARTS_OF_A_RUN = {
-    "attempts",
-    "manifests",
-    "objects",
-    "tables",
-    "status.json",
-    *(f"{table}.parquet" for table in TABLES),
+    layout.ATTEMPTS,
+    layout.MANIFESTS,
+    layout.OBJECTS,
+    layout.FINISHED_TABLES,
+    layout.STATUS,
+    *map(layout.table_file, TABLES),
 }
 
 
@@ -52,7 +53,7 @@ def _find_runs(root: Folder, warnings: list[LoadWarning], pool: ThreadPoolExecut
     while level:
         following: list[str] = []
         for name, (files, folders) in zip(level, pool.map(root.entries, level), strict=True):
-            if "run.json" in files:
+            if layout.RUN in files:
                 runs.append(name)
             elif _PARTS_OF_A_RUN & {*files, *folders}:
                 what = "a run folder without run.json: half written, or half deleted"
@@ -69,7 +70,7 @@ def _open_run(root: Folder, name: str) -> tuple[Run, Source] | LoadWarning:
     name = name or "."
     try:
         files = folder.list()
-        data, status_data = folder.get("run.json"), folder.get("status.json")
+        data, status_data = folder.get(layout.RUN), folder.get(layout.STATUS)
         finished = finished_frames(files)
         tables = finished_tables(folder, finished) if finished >= 0 else {}
     except StoreError as error:
@@ -103,8 +104,8 @@ def _open_run(root: Folder, name: str) -> tuple[Run, Source] | LoadWarning:
         run = replace(run, target_frames=finished, state="finished")
     else:
         tables = {}  # it has been resumed since, towards more frames
-    tables = {table: f"{table}.parquet" for table in TABLES if f"{table}.parquet" in files} | tables
-    return run, Source(name, folder, tables, run.state)
+    current = {table: layout.table_file(table) for table in TABLES if layout.table_file(table) in files}
+    return run, Source(name, folder, current | tables, run.state)
 
 
 def _read_published(root: Folder, warnings: list[LoadWarning]) -> Iterable[reference.Published]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from offpiste.analysis.runs import LoadWarning
 from offpiste.errors import CheckpointError
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import read_attempts, read_manifest, read_object
 from offpiste.store.records import LOGGED, schema
 from offpiste.store.storage import Folder
@@ -57,12 +57,12 @@ class Source:
     def _from_checkpoint(self, table: str, warnings: list[LoadWarning]) -> pa.Table | None:
         if table not in LOGGED:
             return None
-        for name in reversed(self.folder.list("manifests")):
+        for name in reversed(self.folder.list(layout.MANIFESTS)):
             try:
                 objects = read_manifest(self.folder, name)["objects"]
-                wanted = [key for key in sorted(objects) if key.startswith(f"part/{table}/")]
+                wanted = [key for key in sorted(objects) if key.startswith(layout.parts(table))]
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
-                open_rows = arrays.unpack(read_object(self.folder, objects["records"]))["open"][table]
+                open_rows = arrays.unpack(read_object(self.folder, objects[layout.RECORDS]))["open"][table]
                 tables = [pq.ParquetFile(io.BytesIO(part)).read(use_threads=False) for part in parts]
                 return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
             except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:

@@ -9,10 +9,10 @@ import numpy as np
 from offpiste.agent.replay import Replay
 from offpiste.errors import StoreError
 from offpiste.seeding import stream
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import REPRODUCIBLE
-from offpiste.store.run_folder import of_kinds, read_config, read_records, refuse_results_only
+from offpiste.store.run_folder import read_config, read_records, refuse_results_only
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import open_world
 
@@ -29,12 +29,14 @@ def digest(folder: Folder) -> str:
     if restored is None:
         raise StoreError(f"{folder.location} holds no checkpoint yet")
     hasher = hashlib.sha256()
-    for key in ("loop", "coverage", "agent", "bonus"):
+    for key in (layout.LOOP, layout.COVERAGE, layout.AGENT, layout.BONUS):
         if key in restored.objects:
             _hash_values(hasher, arrays.unpack(restored.objects[key]))
     world = open_world(config.game, config.world, stream(0, "unused"))
     replay = Replay(config.agent, world.state_shape, stream(0, "unused"))
-    replay.load_state(arrays.unpack(restored.objects["replay"]), of_kinds(restored.objects, "chunk", "dictionary"))
+    replay.load_state(
+        arrays.unpack(restored.objects[layout.REPLAY]), layout.of_kinds(restored.objects, *layout.REPLAY_KINDS)
+    )
     decoded = replay.decoded()
     _hash_values(hasher, decoded)
     for piece in np.array_split(decoded["numbers"], len(decoded["numbers"]) // 4096 + 1):

@@ -9,9 +9,9 @@ from offpiste.errors import StoreError
 from offpiste.run.loop import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import newest_object
-from offpiste.store.run_folder import KEPT_ITERATIONS, read_config
+from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
 from offpiste.worlds.play import Policy, episode
@@ -53,14 +53,14 @@ def load_agent(folder: Folder, config: RunConfig, world: World, iteration: int |
     """Return the agent with the newest weights of a run, or with those kept after an iteration."""
     agent = new_agent(config, world)
     if iteration is None:
-        agent.load_weights(arrays.unpack(newest_object(folder, "agent")), "online/")
+        agent.load_weights(arrays.unpack(newest_object(folder, layout.AGENT)), layout.ONLINE)
         return agent
     try:
-        weights = newest_object(folder, f"kept/{iteration:06d}-weights")
+        weights = newest_object(folder, layout.milestone(iteration, "weights"))
     except KeyError:
         raise StoreError(
             f"{folder.location} keeps no weights of iteration {iteration}; they are kept after iterations "
-            f"{', '.join(map(str, KEPT_ITERATIONS))}, with the first checkpoint that follows"
+            f"{', '.join(map(str, layout.MILESTONES))}, with the first checkpoint that follows"
         ) from None
     agent.load_weights(arrays.unpack(weights))
     return agent

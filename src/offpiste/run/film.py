@@ -22,7 +22,7 @@ from offpiste.run.evaluate import evaluation_policy, load_agent
 from offpiste.run.loop import build_bonus
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import newest_object
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
@@ -126,7 +126,7 @@ def pictures_per_second(folder: Folder) -> int:
 def _load_bonus(folder: Folder, config: RunConfig, world: World, seed: int, iteration: int | None) -> Bonus | None:
     bonus = build_bonus(config, world, stream(seed, "film bonus"))
     if bonus is not None:
-        name = "bonus" if iteration is None else f"kept/{iteration:06d}-bonus"
+        name = layout.BONUS if iteration is None else layout.milestone(iteration, "bonus")
         bonus.load_state(arrays.unpack(newest_object(folder, name)))
     return bonus
 

@@ -20,6 +20,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
 from offpiste.run.tracker import Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
+from offpiste.store import layout
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.play import take_step
@@ -110,9 +111,9 @@ class Loop:
         }
         if self.config.schedule.evaluation_steps:
             loop["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
-        state = {"loop": loop, "coverage": self.tracker.coverage.state()}
-        state |= {"agent": self.agent.state(), "replay": self.replay.state()}
-        return state if self.bonus is None else state | {"bonus": self.bonus.state()}
+        state = {layout.LOOP: loop, layout.COVERAGE: self.tracker.coverage.state()}
+        state |= {layout.AGENT: self.agent.state(), layout.REPLAY: self.replay.state()}
+        return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
 
     def lasting(self) -> dict[str, Callable[[], bytes]]:
         """Return the parts of the state that never change once they exist, each as a function that packs it."""
@@ -120,18 +121,18 @@ class Loop:
 
     def load_state(self, state: Mapping[str, dict[str, Any]], lasting: Mapping[str, bytes]) -> None:
         """Restore from `state()` and `lasting()`."""
-        loop = state["loop"]
+        loop = state[layout.LOOP]
         self.tracker.load_state(loop)
-        self.tracker.coverage.load_state(state["coverage"])
+        self.tracker.coverage.load_state(state[layout.COVERAGE])
         for name, draws in self._streams.items():
             restore_generator(draws, loop["generators"][name.replace(" ", "_")])
         self.world.restore(loop["game"].tobytes())
         if self.config.schedule.evaluation_steps:
             self._evaluation_world.restore(loop["evaluation_game"].tobytes())
-        self.agent.load_state(state["agent"])
-        self.replay.load_state(state["replay"], lasting)
+        self.agent.load_state(state[layout.AGENT])
+        self.replay.load_state(state[layout.REPLAY], lasting)
         if self.bonus is not None:
-            self.bonus.load_state(state["bonus"])
+            self.bonus.load_state(state[layout.BONUS])
 
 
 def new_agent(config: RunConfig, world: World) -> Rainbow:

@@ -20,7 +20,7 @@ from offpiste.run.process import about_this_process, prepare
 from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.run.tracker import Step
 from offpiste.seeding import stream
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import (
     Checkpoints,
     begin_attempt,
@@ -30,12 +30,9 @@ from offpiste.store.checkpoints import (
 )
 from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet, utc_now
 from offpiste.store.run_folder import (
-    CHANGING,
-    KEPT_ITERATIONS,
     claim,
     finished_frames,
     mark_finished,
-    of_kinds,
     read_records,
     refuse_results_only,
 )
@@ -141,7 +138,7 @@ class _Attempt:
         if self.saved_step == self.loop.tracker.all_steps:
             return
         changing = {key: arrays.pack(value) for key, value in self.loop.state().items()}
-        changing["records"] = arrays.pack(self.records.state())
+        changing[layout.RECORDS] = arrays.pack(self.records.state())
         lasting = self.loop.lasting() | self.records.lasting()
         lasting |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
         self.checkpoints.save(self.loop.tracker.all_steps, changing, lasting)
@@ -181,7 +178,7 @@ class _Attempt:
     def _put_status(self, state: str) -> None:
         status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         self.checkpoints.stop_if_superseded()
-        self.folder.put("status.json", json.dumps(status).encode())
+        self.folder.put(layout.STATUS, json.dumps(status).encode())
 
     def _note_down(self, step: Step) -> None:
         if step.episode is not None:
@@ -201,10 +198,10 @@ class _Attempt:
         iteration = step.iteration.iteration
         self.records.add("timing", TimingRow(iteration, self.about.attempt, utc_now(), seconds, done, done / seconds))
         self.records.seal(iteration)
-        if iteration in KEPT_ITERATIONS:
-            self.kept[f"kept/{iteration:06d}-weights"] = arrays.pack(self.loop.agent.weights())
+        if iteration in layout.MILESTONES:
+            self.kept[layout.milestone(iteration, "weights")] = arrays.pack(self.loop.agent.weights())
             if self.loop.bonus is not None:
-                self.kept[f"kept/{iteration:06d}-bonus"] = arrays.pack(self.loop.bonus.state())
+                self.kept[layout.milestone(iteration, "bonus")] = arrays.pack(self.loop.bonus.state())
 
     def _write_tables(self, *, finished: bool) -> None:
         rows = {table: self.records.rows(table) for table in LOGGED}
@@ -215,7 +212,7 @@ class _Attempt:
         tables = {table: to_parquet(table, content) for table, content in rows.items()}
         for table, data in tables.items():
             self.checkpoints.stop_if_superseded()
-            self.folder.put(f"{table}.parquet", data)
+            self.folder.put(layout.table_file(table), data)
         if finished:
             self.checkpoints.stop_if_superseded()
             logged = {table: tables[table] for table in LOGGED}
@@ -294,10 +291,10 @@ def _restore(
             )
         return RecordLog(), None, ""
     objects = restored.objects  # as much as the replay again, so this function ends before training begins
-    state = {key: arrays.unpack(objects[key]) for key in CHANGING if key in objects}
-    loop.load_state(state, of_kinds(objects, "chunk", "dictionary"))
+    state = {key: arrays.unpack(objects[key]) for key in layout.STATE if key in objects}
+    loop.load_state(state, layout.of_kinds(objects, *layout.REPLAY_KINDS))
     note = ""
     if restored.broken:
         broken = "; ".join(restored.broken)
         note = f"went back to step {loop.tracker.training_steps:,}, for a newer checkpoint is broken: {broken}"
-    return read_records(objects), dict.fromkeys(of_kinds(objects, "kept")), note
+    return read_records(objects), dict.fromkeys(layout.of_kinds(objects, layout.MILESTONE)), note

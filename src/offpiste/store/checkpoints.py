@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offpiste.errors import CheckpointError, StoreError, Superseded
+from offpiste.store import layout
 from offpiste.store.storage import Folder, Stat
 
 FORMAT = 1
@@ -72,7 +73,7 @@ class Checkpoints:
                 named[key] = self._named[key]
                 continue
             data = give()
-            name = f"objects/{step:012d}-{self._attempt}-{key.replace('/', '-')}"
+            name = f"{layout.OBJECTS}/{step:012d}-{self._attempt}-{key.replace('/', '-')}"
             self._folder.put(name, data)
             named[key] = {"name": name, "bytes": len(data), "blake2b": checksum(data)}
             written.add(key)
@@ -83,7 +84,7 @@ class Checkpoints:
         )
         # An attempt that begins after this check restores from the manifest above, which keeps all that it names.
         self.stop_if_superseded()
-        objects = self._folder.stat("objects")
+        objects = self._folder.stat(layout.OBJECTS)
         self._refuse_unless_whole(step, named, written, objects)
         kept = {manifest: named} if self._newest is None else {self._newest: self._named, manifest: named}
         self._named, self._newest = named, manifest
@@ -92,7 +93,7 @@ class Checkpoints:
 
     def restore(self) -> Restored | None:
         """Return the newest whole checkpoint, or None where the run has none yet."""
-        for prefix in ("", "attempts", "manifests", "objects"):
+        for prefix in ("", layout.ATTEMPTS, layout.MANIFESTS, layout.OBJECTS):
             self._folder.sweep(prefix, ORPHAN_SECONDS)
         try:
             restored = newest_whole(self._folder)
@@ -117,7 +118,8 @@ class Checkpoints:
         missing = {
             key
             for key, entry in named.items()
-            if (stat := found.get(entry["name"].removeprefix("objects/"))) is None or stat.bytes != entry["bytes"]
+            if (stat := found.get(entry["name"].removeprefix(f"{layout.OBJECTS}/"))) is None
+            or stat.bytes != entry["bytes"]
         }
         if not missing and self._folder.local_path is not None:
             missing = {key for key in written if not _is_whole(self._folder, named[key])}
@@ -144,7 +146,7 @@ def delete_unneeded(
     and unnamed objects of older attempts after an hour by the store's own clock; nothing of a newer attempt, and
     nothing at all once `own` is gone, for then somebody else decides.
     """
-    manifests = folder.stat("manifests")
+    manifests = folder.stat(layout.MANIFESTS)
     ours = [name for name in manifests if attempt_order(name) <= attempt_order(attempt)]
     if own not in manifests or len(ours) < len(manifests):
         return
@@ -153,10 +155,10 @@ def delete_unneeded(
     for name in ours:
         if name not in kept:
             released |= _object_names(folder, name)
-            folder.delete(f"manifests/{name}")
+            folder.delete(f"{layout.MANIFESTS}/{name}")
     now = manifests[own].modified
-    for name, stat in (folder.stat("objects") if objects is None else objects).items():
-        path, author = f"objects/{name}", attempt_order(name)
+    for name, stat in (folder.stat(layout.OBJECTS) if objects is None else objects).items():
+        path, author = f"{layout.OBJECTS}/{name}", attempt_order(name)
         if path in needed or author > attempt_order(attempt):
             continue
         if path in released or author == attempt_order(attempt) or now - stat.modified > ORPHAN_SECONDS:
@@ -186,12 +188,12 @@ def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
 
 def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
     """Write down, or replace, what is known of an attempt."""
-    folder.put(f"attempts/{attempt}.json", json.dumps(dict(about)).encode())
+    folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(dict(about)).encode())
 
 
 def withdraw_attempt(folder: Folder, attempt: str) -> None:
     """Take back the announcement of an attempt that ended before it wrote anything."""
-    folder.delete(f"attempts/{attempt}.json")
+    folder.delete(f"{layout.ATTEMPTS}/{attempt}.json")
 
 
 def read_attempts(folder: Folder) -> list[dict[str, Any]]:
@@ -199,7 +201,7 @@ def read_attempts(folder: Folder) -> list[dict[str, Any]]:
     rows = []
     for attempt in attempt_names(folder):
         try:
-            rows.append(json.loads(folder.get(f"attempts/{attempt}.json") or b"") | {"attempt": attempt})
+            rows.append(json.loads(folder.get(f"{layout.ATTEMPTS}/{attempt}.json") or b"") | {"attempt": attempt})
         except (ValueError, TypeError):
             continue
     return rows
@@ -207,14 +209,14 @@ def read_attempts(folder: Folder) -> list[dict[str, Any]]:
 
 def attempt_names(folder: Folder) -> list[str]:
     """Return the names of all attempts at the run in this folder, oldest first."""
-    names = (name.removesuffix(".json") for name in folder.list("attempts"))
+    names = (name.removesuffix(".json") for name in folder.list(layout.ATTEMPTS))
     return sorted((name for name in names if _ATTEMPT.fullmatch(name)), key=attempt_order)
 
 
 def newest_whole(folder: Folder) -> Restored | None:
     """Return the newest whole checkpoint, or None where there is none yet; changes nothing."""
     broken: list[str] = []
-    for name in reversed(folder.list("manifests")):
+    for name in reversed(folder.list(layout.MANIFESTS)):
         try:
             manifest = read_manifest(folder, name)
             objects = {key: read_object(folder, entry) for key, entry in manifest["objects"].items()}
@@ -232,7 +234,7 @@ def newest_whole(folder: Folder) -> Restored | None:
 
 def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
     """Return one manifest."""
-    data = folder.get(f"manifests/{name}")
+    data = folder.get(f"{layout.MANIFESTS}/{name}")
     try:
         manifest = json.loads(data or b"")
     except ValueError:
@@ -250,13 +252,13 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
 def write_manifest(folder: Folder, name: str, manifest: Mapping[str, Any]) -> None:
     """Write a manifest with a checksum of itself."""
     sealed = {**manifest, "blake2b": checksum(json.dumps(manifest).encode())}
-    folder.put(f"manifests/{name}", json.dumps(sealed).encode())
+    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(sealed).encode())
 
 
 def newest_object(folder: Folder, key: str) -> bytes:
     """Return one object of the newest checkpoint in which it is whole; KeyError where that has no such object."""
     broken: list[str] = []
-    for name in reversed(folder.list("manifests")):
+    for name in reversed(folder.list(layout.MANIFESTS)):
         try:
             return read_object(folder, read_manifest(folder, name)["objects"][key])
         except CheckpointError as error:

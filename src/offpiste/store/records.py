@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from offpiste.store import layout
+
 
 @dataclass(frozen=True)
 class EpisodeRow:
@@ -175,12 +177,12 @@ class RecordLog:
         """Close the open rows into one numbered part per table."""
         for table, rows in self._open.items():
             if rows:
-                self._parts[f"part/{table}/{number:06d}"] = to_parquet(table, rows)
+                self._parts[layout.part(table, number)] = to_parquet(table, rows)
             self._open[table] = []
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return all rows of a table, in the order written."""
-        parts = (self._parts[key] for key in sorted(self._parts) if key.startswith(f"part/{table}/"))
+        parts = (self._parts[key] for key in sorted(self._parts) if key.startswith(layout.parts(table)))
         return [row for part in parts for row in from_parquet(part)] + self._open[table]
 
     def state(self) -> dict[str, Any]:

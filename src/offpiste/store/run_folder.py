@@ -1,14 +1,4 @@
-"""The folder of a run: what lies where, whose run it is, and what a checkpoint in it holds.
-
-run.json        configuration, fingerprints and version; written once
-attempts/       one object per process that worked on the run
-manifests/      one per checkpoint, the last two kept     objects/  what they list
-status.json     how far the run is, renewed every half minute
-finished-N.json the run has come to N frames; written once, so that no late status takes it back
-tables/         the tables as they were then, one file each; written once
-*.parquet       the tables as of the last time that a process finished or was told to stop
-tensorboard/    curves while training, where the folder is on a local disk
-"""
+"""The folder of a run: whose run it is, whether it is finished, and what can still be done with it."""
 
 import json
 import re
@@ -19,17 +9,13 @@ from typing import Any
 from offpiste.config import RESULTS_VERSION, RunConfig, fingerprint, identity, method_settings, protocol_settings
 from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
 from offpiste.parsing import from_dict, to_dict
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import read_manifest
 from offpiste.store.records import RecordLog, utc_now
 from offpiste.store.storage import Folder
 
-KEPT_ITERATIONS = (1, 10, 50, 100, 150, 200)
-"""Iterations after which weights and bonus model are kept for good."""
 _FINISHED = re.compile(r"finished-(\d{12,})\.json")
-_FINISHED_TABLE = re.compile(r"tables/[0-9a-z-]+\.parquet")
-CHANGING = ("loop", "coverage", "agent", "replay", "bonus")
-"""Objects of a checkpoint that hold the loop's state; `records` holds the open rows, the rest lasts."""
+_FINISHED_TABLE = re.compile(layout.FINISHED_TABLES + r"/[0-9a-z-]+\.parquet")
 
 
 def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
@@ -47,9 +33,9 @@ def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
 
 def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *, accept_version: bool = False) -> None:
     """Make the folder this run's, or check that it already is."""
-    data = folder.get("run.json")
+    data = folder.get(layout.RUN)
     if data is None:
-        folder.put("run.json", json.dumps(about(config, bonus_source), indent=1).encode())
+        folder.put(layout.RUN, json.dumps(about(config, bonus_source), indent=1).encode())
         return
     sources = {config.bonus.name: bonus_source}
     if why := mismatch(json.loads(data), config, sources, accept_version=accept_version):
@@ -109,7 +95,7 @@ def mark_finished(folder: Folder, frames: int, attempt: str, step: int, tables: 
     """
     if finished_tables(folder, frames):
         return
-    names = {table: f"tables/{step:012d}-{attempt}-{table}.parquet" for table in tables}
+    names = {table: f"{layout.FINISHED_TABLES}/{step:012d}-{attempt}-{table}.parquet" for table in tables}
     for table, data in tables.items():
         folder.put(names[table], data)
     about = {"frames": frames, "attempt": attempt, "at": utc_now(), "tables": names}
@@ -135,17 +121,17 @@ def finished_tables(folder: Folder, frames: int) -> dict[str, str]:
 
 def read_config(folder: Folder) -> RunConfig:
     """Return the configuration of the run in a folder."""
-    data = folder.get("run.json")
+    data = folder.get(layout.RUN)
     if data is None:
-        raise StoreError(f"{folder.location} holds no run: there is no run.json in it")
+        raise StoreError(f"{folder.location} holds no run: there is no {layout.RUN} in it")
     return from_dict(RunConfig, json.loads(data)["config"])
 
 
 def holds_only_results(folder: Folder) -> bool:
     """Tell whether the replay of a finished run was dropped, or is about to be."""
-    names = folder.list("manifests")
+    names = folder.list(layout.MANIFESTS)
     try:
-        return bool(names) and "replay" not in read_manifest(folder, names[-1])["objects"]
+        return bool(names) and layout.REPLAY not in read_manifest(folder, names[-1])["objects"]
     except CheckpointError:
         return False  # whoever restores it goes back to an older checkpoint
 
@@ -159,13 +145,8 @@ def refuse_results_only(folder: Folder) -> None:
         )
 
 
-def of_kinds(objects: Mapping[str, bytes], *kinds: str) -> dict[str, bytes]:
-    """Return the lasting objects of these kinds."""
-    return {key: data for key, data in objects.items() if key.partition("/")[0] in kinds}
-
-
 def read_records(objects: Mapping[str, bytes]) -> RecordLog:
     """Return the rows that a checkpoint holds."""
     records = RecordLog()
-    records.load_state(arrays.unpack(objects["records"]), of_kinds(objects, "part"))
+    records.load_state(arrays.unpack(objects[layout.RECORDS]), layout.of_kinds(objects, layout.PART))
     return records

@@ -9,7 +9,7 @@ import math
 import time
 
 from offpiste.config import RunConfig
-from offpiste.store.run_folder import KEPT_ITERATIONS
+from offpiste.store.layout import MILESTONES
 from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
 MEASURE_SECONDS = 10.0
@@ -46,7 +46,7 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
     checkpoint = 4 * weights + bonus + 1e-6 * _LEAF_BYTES * capacity
     new_pictures = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
     iterations = steps // config.schedule.iteration_steps
-    milestones = sum(1 for number in KEPT_ITERATIONS if number <= iterations)
+    milestones = sum(1 for number in MILESTONES if number <= iterations)
     kept = (1 + milestones) * (weights + bonus) + 1e-6 * _RECORD_BYTES * iterations / 200
     if keep == "all":
         kept += 2 * checkpoint - weights - bonus + 1e-6 * _ENTRY_BYTES * min(steps, capacity)

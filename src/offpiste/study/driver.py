@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
+from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import Study
@@ -171,7 +172,7 @@ class _Driver:
         """Try runs again that are no longer in quarantine."""
         for run_id in sorted(self.aside):
             try:
-                lifted = status.QUARANTINE not in self.store.below(run_id).list()
+                lifted = layout.QUARANTINE not in self.store.below(run_id).list()
             except StoreError:
                 continue
             if lifted:
@@ -232,6 +233,6 @@ class _Driver:
 
     def _newest_manifest(self, run_id: str) -> str:
         try:
-            return max(self.store.below(run_id).list("manifests"), default="")
+            return max(self.store.below(run_id).list(layout.MANIFESTS), default="")
         except StoreError:
             return ""

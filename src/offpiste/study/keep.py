@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from offpiste.errors import CheckpointError, Superseded
-from offpiste.store import arrays
+from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import (
     attempt_names,
     checksum,
@@ -21,20 +21,19 @@ from offpiste.store.checkpoints import (
     write_manifest,
 )
 from offpiste.store.storage import Folder
-from offpiste.study.status import RESULTS
 
 
 def keep_results(folder: Folder) -> None:
     """Drop all that a finished run needs only to resume; do nothing if another attempt has begun since it finished."""
-    status = json.loads(folder.get("status.json") or b"{}")
+    status = json.loads(folder.get(layout.STATUS) or b"{}")
     attempt = status.get("attempt")
     if status.get("state") != "finished" or attempt != attempt_names(folder)[-1]:
         return
-    names = folder.list("manifests")
+    names = folder.list(layout.MANIFESTS)
     if not names:
         raise CheckpointError(f"{folder.location} holds no checkpoint, so there is nothing to keep")
     manifest = read_manifest(folder, names[-1])
-    if "replay" in manifest["objects"]:
+    if layout.REPLAY in manifest["objects"]:
         manifest = _only_results(folder, manifest)
         write_manifest(folder, names[-1], manifest)
     try:
@@ -42,15 +41,15 @@ def keep_results(folder: Folder) -> None:
     except Superseded:
         return
     delete_unneeded(folder, attempt, names[-1], {names[-1]: manifest["objects"]})
-    folder.put(RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
+    folder.put(layout.RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
 
 
 def _only_results(folder: Folder, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest of what is kept; the weights are written anew, without target and optimiser."""
-    objects = {key: entry for key, entry in manifest["objects"].items() if key.partition("/")[0] in ("kept", "bonus")}
-    agent = arrays.unpack(read_object(folder, manifest["objects"]["agent"]))
-    weights = arrays.pack({key: value for key, value in agent.items() if key.startswith("online/")})
-    name = f"objects/{manifest['step']:012d}-{manifest['attempt']}-weights"
+    objects = layout.of_kinds(manifest["objects"], *layout.RESULT_KINDS)
+    agent = arrays.unpack(read_object(folder, manifest["objects"][layout.AGENT]))
+    weights = arrays.pack({key: value for key, value in agent.items() if key.startswith(layout.ONLINE)})
+    name = f"{layout.OBJECTS}/{manifest['step']:012d}-{manifest['attempt']}-weights"
     folder.put(name, weights)
-    objects["agent"] = {"name": name, "bytes": len(weights), "blake2b": checksum(weights)}
+    objects[layout.AGENT] = {"name": name, "bytes": len(weights), "blake2b": checksum(weights)}
     return {**manifest, "objects": objects}

@@ -15,6 +15,7 @@ from typing import Any
 
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
+from offpiste.store import layout
 from offpiste.store.records import utc_now
 from offpiste.store.run_folder import finished_frames, mismatch
 from offpiste.store.storage import Folder
@@ -22,8 +23,6 @@ from offpiste.store.storage import Folder
 STALE_SECONDS = 300.0
 """A run that has not renewed its status for this long is stale; it does so every half minute."""
 STATES = ("done", "running", "stale", "waiting", "failed")
-QUARANTINE = "quarantine.json"
-RESULTS = "results.json"
 _READERS = 32
 
 
@@ -70,21 +69,21 @@ def read_one(
     """Return the status of one run; `bonus_sources` as for `run_folder.mismatch`."""
     folder, now = store.below(run.run_id), datetime.now(UTC)
     there = folder.list()
-    status = _read(folder, "status.json") if "status.json" in there else {}
+    status = _read(folder, layout.STATUS) if layout.STATUS in there else {}
     finished = finished_frames(there)
     state, note = _state(status, finished, run), str(status.get("note", ""))
     age = (now - datetime.fromisoformat(status["at"])).total_seconds() if "at" in status else None
     if state == "running" and (age is None or age > STALE_SECONDS):
         state = "stale"
     done = max(int(status.get("frames", 0)), finished)
-    if RESULTS in there and state != "done":
+    if layout.RESULTS in there and state != "done":
         state, note = "failed", f"only the results at {done:,} frames were kept, so it cannot go on; use another store"
-    if "run.json" in there:
-        about = _read(folder, "run.json")
+    if layout.RUN in there:
+        about = _read(folder, layout.RUN)
         if other := mismatch(about, run, bonus_sources, accept_version=accept_version):
             state, note = "failed", f"the folder holds {other}"
-    if QUARANTINE in there:
-        state, note = "failed", str(_read(folder, QUARANTINE).get("error", ""))
+    if layout.QUARANTINE in there:
+        state, note = "failed", str(_read(folder, layout.QUARANTINE).get("error", ""))
     return RunStatus(
         run_id=run.run_id,
         state=state,
@@ -94,22 +93,22 @@ def read_one(
         seconds_left=status.get("seconds_left") if state == "running" else None,
         seconds_since_news=age,
         note=note,
-        quarantined=QUARANTINE in there,
-        only_results=RESULTS in there,
+        quarantined=layout.QUARANTINE in there,
+        only_results=layout.RESULTS in there,
     )
 
 
 def quarantine(folder: Folder, error: str, details: str) -> None:
     """Set a run aside, with the error's last line and all that is known about it."""
     about = {"at": utc_now(), "error": error, "details": details}
-    folder.put(QUARANTINE, json.dumps(about, indent=1).encode())
+    folder.put(layout.QUARANTINE, json.dumps(about, indent=1).encode())
 
 
 def lift(folder: Folder) -> bool:
     """Let a run that was set aside be tried again; tell whether it was."""
-    if QUARANTINE not in folder.list():
+    if layout.QUARANTINE not in folder.list():
         return False
-    folder.delete(QUARANTINE)
+    folder.delete(layout.QUARANTINE)
     return True
 
 
