@@ -5,12 +5,13 @@ OffpisteError
 ├── RunMismatch           the folder holds another run, or one made by a version with other results
 ├── StoreError            an object could not be read or written
 ├── CheckpointError       checkpoints exist, but none of them is whole
-├── NotFinite             loss or bonus is not a finite number; the last good checkpoint is untouched
+├── NotFinite             loss, bonus or a number that it logs is not finite; the last good checkpoint is untouched
 └── Superseded            a newer attempt at the same run has started; this one must stop
 """
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class OffpisteError(Exception):
@@ -34,7 +35,7 @@ class CheckpointError(OffpisteError):
 
 
 class NotFinite(OffpisteError):
-    """Loss or bonus is not a finite number; the last good checkpoint is untouched."""
+    """Loss, bonus or a number that it logs is not finite; the last good checkpoint is untouched."""
 
 
 class Superseded(OffpisteError):
@@ -46,3 +47,9 @@ def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(known)}"
+
+
+def kind_of(value: Any) -> str:
+    """Return the name of a value's class."""
+    kind = type(value)
+    return "None" if value is None else f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")

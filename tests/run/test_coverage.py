@@ -97,13 +97,13 @@ def test_no_two_places_share_a_cell() -> None:
 def test_found_and_visited_over_two_episodes() -> None:
     coverage = Coverage(MONTEZUMA)
     for x in (0, 1, 8, 0):  # two cells of room 0, one of them three times
-        coverage.visit(ram(x=x), NO_FRAME)
-    coverage.visit(ram(room=1), NO_FRAME)
+        coverage.visit(ram(x=x), NO_FRAME, 0)
+    coverage.visit(ram(room=1), NO_FRAME, 0)
     assert coverage.totals() == {"rooms_total": 2, "cells_total": 3}
     assert coverage.end_episode() == {"rooms_visited": 2, "rooms_new": 2, "cells_visited": 3, "cells_new": 3}
-    coverage.visit(ram(x=8), NO_FRAME)  # known
-    coverage.visit(ram(x=16), NO_FRAME)  # a new cell of a known room
-    coverage.visit(ram(room=1, level=1), NO_FRAME)  # the same room on the next level is another
+    coverage.visit(ram(x=8), NO_FRAME, 0)  # known
+    coverage.visit(ram(x=16), NO_FRAME, 0)  # a new cell of a known room
+    coverage.visit(ram(room=1, level=1), NO_FRAME, 0)  # the same room on the next level is another
     assert coverage.end_episode() == {"rooms_visited": 2, "rooms_new": 1, "cells_visited": 3, "cells_new": 2}
     assert coverage.totals() == {"rooms_total": 3, "cells_total": 5}
     assert coverage.end_episode() == {"rooms_visited": 0, "rooms_new": 0, "cells_visited": 0, "cells_new": 0}
@@ -112,7 +112,7 @@ def test_found_and_visited_over_two_episodes() -> None:
 @pytest.mark.parametrize("location", [None, Location(x=42, y=43), Location(y=14)])
 def test_rooms_are_left_empty_where_no_byte_tells_them(location: Location | None) -> None:
     coverage = Coverage(location)
-    coverage.visit(ram(), shade(0))
+    coverage.visit(ram(), shade(0), 0)
     assert coverage.totals() == {"rooms_total": None, "cells_total": 1}
     assert coverage.end_episode() == {"rooms_visited": None, "rooms_new": None, "cells_visited": 1, "cells_new": 1}
 
@@ -120,14 +120,14 @@ def test_rooms_are_left_empty_where_no_byte_tells_them(location: Location | None
 def test_without_a_location_the_picture_counts_and_the_memory_does_not() -> None:
     coverage = Coverage(None)
     for memory, value in [(ram(), 0), (ram(x=99), 0), (ram(), 200), (ram(), 0)]:
-        coverage.visit(memory, shade(value))
+        coverage.visit(memory, shade(value), 0)
     assert coverage.end_episode()["cells_visited"] == 2
 
 
 def test_with_a_location_the_memory_counts_and_the_picture_does_not() -> None:
     coverage = Coverage(MONTEZUMA)
     for memory, value in [(ram(), 0), (ram(), 200), (ram(x=99), 0)]:
-        coverage.visit(memory, shade(value))
+        coverage.visit(memory, shade(value), 0)
     assert coverage.end_episode()["cells_visited"] == 2
 
 
@@ -181,7 +181,7 @@ def test_coverage_goes_on_from_bytes_in_the_middle_of_an_episode(location: Locat
         memory = ram(room=int(generator.integers(3)), x=int(generator.integers(64)), level=int(generator.integers(2)))
         frame = (generator.integers(0, 2, (7, 7)).repeat(12, 0).repeat(12, 1) * 255).astype(np.uint8)
         for coverage in each:
-            coverage.visit(memory, frame)
+            coverage.visit(memory, frame, 0)
 
     def columns(coverage: Coverage) -> dict[str, Any]:
         return coverage.totals() | coverage.end_episode()

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from safetensors import safe_open
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -164,7 +165,7 @@ def test_a_finished_run_reports_and_leaves_its_status(undisturbed: Finished) -> 
 def test_a_finished_run_has_one_file_per_table_with_its_schema(undisturbed: Finished) -> None:
     assert sorted(path.stem for path in undisturbed.path.glob("*.parquet")) == sorted(TABLES)
     for table in TABLES:
-        assert {tuple(row) for row in rows(undisturbed.path, table)} == {tuple(schema(table).names)}
+        assert pq.read_schema(undisturbed.path / f"{table}.parquet") == schema(table)
     assert [row["end_step"] for row in rows(undisturbed.path, "episodes")] == [50, 100]
 
 

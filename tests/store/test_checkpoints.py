@@ -195,7 +195,7 @@ def changed_key(data: bytes) -> bytes:
         (lambda _: b"12", "is cut short or damaged"),
         (lambda data: b"\xff" + data, "is cut short or damaged"),
         (changed_key, "is damaged: its checksum differs"),
-        (lambda data: data.replace(b'"format": 1', b'"format": 9'), "has format 9; this version reads 1"),
+        (lambda data: data.replace(b'"format": 2', b'"format": 9'), "has format 9; this version reads 1 and 2"),
     ],
     ids=["cut short", "empty", "a number", "not text", "one key changed", "of a later version"],
 )

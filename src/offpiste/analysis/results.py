@@ -1,5 +1,6 @@
 """The records of many runs as tables that DuckDB answers questions about."""
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -25,7 +26,7 @@ _SQL_TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHA
 
 
 class Results:
-    """What a store holds; `query` answers SQL over its tables runs, iterations, episodes, timing and attempts."""
+    """What a store holds; `query` answers SQL over runs and the tables of their records (`offpiste.store.records`)."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Results:
     def query(self, sql: str) -> pa.Table:
         """Return the answer to a question in SQL; rows of a run carry its name in the column `run`."""
         for table in TABLES:
-            if table in sql and table not in self._files:
+            if re.search(rf"\b{table}\b", sql, re.IGNORECASE) and table not in self._files:
                 self._open(table)
         try:
             return self._database.sql(sql).to_arrow_table()

@@ -13,11 +13,13 @@ from offpiste.analysis.runs import LoadWarning
 from offpiste.errors import CheckpointError
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import read_attempts, read_manifest, read_object
-from offpiste.store.records import LOGGED, schema
+from offpiste.store.records import LOGGED, cells_table, schema
 from offpiste.store.storage import Folder
 
 _CURRENT = ("finished", "paused")
 """States in which the tables in a run's folder are as new as its checkpoints."""
+_SINCE_FORMAT_2 = ("scalars", "cells")
+"""Tables that older runs lack; that is no damage."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,20 @@ class Source:
         return kept
 
     def _from_checkpoint(self, table: str, warnings: list[LoadWarning]) -> pa.Table | None:
-        if table not in LOGGED:
+        if table not in (*LOGGED, "cells"):
             return None
+        key = layout.CELLS if table == "cells" else layout.RECORDS
         for name in reversed(self.folder.list(layout.MANIFESTS)):
             try:
                 objects = read_manifest(self.folder, name)["objects"]
+                if key not in objects and table in _SINCE_FORMAT_2:
+                    return None
+                found = arrays.unpack(read_object(self.folder, objects[key]))
+                if table == "cells":
+                    return cells_table(found)
                 wanted = [key for key in sorted(objects) if key.startswith(layout.parts(table))]
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
-                open_rows = arrays.unpack(read_object(self.folder, objects[layout.RECORDS]))["open"][table]
+                open_rows = found["open"].get(table, []) if table in _SINCE_FORMAT_2 else found["open"][table]
                 tables = [pq.ParquetFile(io.BytesIO(part)).read(use_threads=False) for part in parts]
                 return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
             except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:

@@ -4,14 +4,17 @@ A bonus is asked once per training step, in order, and never during evaluation. 
 learn while it looks, because a pseudo-count is the change that an update causes.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from offpiste.errors import kind_of
 from offpiste.types import Batch, Transition
 
-__all__ = ["Batch", "Bonus", "Context", "LearningBonus", "Transition"]
+__all__ = ["Batch", "Bonus", "Context", "LearningBonus", "LoggingBonus", "Transition", "fault_of_scalars"]
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,29 @@ class LearningBonus(Bonus, Protocol):
 
         Its arrays must not be changed, and the frames stay valid only until the call returns.
         """
+
+
+@runtime_checkable
+class LoggingBonus(Bonus, Protocol):
+    """A bonus that also has numbers to record, for example a loss."""
+
+    def scalars(self) -> Mapping[str, float]:
+        """Return finite numbers by name, of the last observed step or of what `state()` holds.
+
+        It is called at the end of each window of training, and must change nothing and draw no random numbers. A
+        number that there is none of at present is left out.
+        """
+
+
+def fault_of_scalars(scalars: Any) -> str | None:
+    """Return what is wrong with what a bonus's `scalars()` returned, and what to do, or None."""
+    if not isinstance(scalars, Mapping):
+        return f"scalars returned {kind_of(scalars)}; return a dictionary of numbers by name"
+    for name, value in scalars.items():
+        if not isinstance(name, str):
+            return f"scalars returned the name {name!r}, {kind_of(name)}; name each number by a str"
+        if isinstance(value, bool) or not isinstance(value, float | int):
+            return f"scalars()[{name!r}] must be a float, got {kind_of(value)}; return float(...)"
+        if not math.isfinite(value):
+            return f"scalars()[{name!r}] must be finite, got {value}; leave out a number that there is none of"
+    return None

@@ -52,10 +52,12 @@ class Icm:
         self._network = network.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._parameters = list(self._network.parameters())
         self._optimizer = torch.optim.Adam(self._parameters, lr=options.learning_rate, eps=1e-8, fused=True)
+        self._losses: tuple[float, Tensor] | None = None
         self._pictures = np.empty((2, context.stack_frames, _SIZES[0], _SIZES[0]), np.uint8)
 
     def observe(self, transition: Transition) -> float:
         """Return the squared error of the prediction of the next state's features, then learn from it."""
+        self._losses = None
         if transition.terminated or transition.truncated:
             return 0.0
         for shrunk, state in zip(self._pictures, (transition.state, transition.next_state), strict=True):
@@ -65,7 +67,16 @@ class Icm:
             parameter.grad = None
         joint_loss(surprise, inverse_loss, self._forward_weight).backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
-        return float(surprise.item())
+        intrinsic = float(surprise.item())
+        self._losses = 0.5 * intrinsic, inverse_loss.detach()
+        return intrinsic
+
+    def scalars(self) -> dict[str, float]:
+        """Return L_F and L_I of the last step, or nothing where that ended an episode."""
+        if self._losses is None:
+            return {}
+        forward_loss, inverse_loss = self._losses
+        return {"forward_loss": forward_loss, "inverse_loss": float(inverse_loss.item())}
 
     def state(self) -> dict[str, Any]:
         """Return weights and optimiser moments as plain arrays."""

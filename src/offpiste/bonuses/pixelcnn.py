@@ -63,12 +63,17 @@ class PixelCnn:
         self._mean_squares = torch.ones_like(self.network.parameters)  # TensorFlow 1 starts at 1, torch at 0
         self._momenta = torch.zeros_like(self.network.parameters)
         self._observed = 0
+        self._gain: float | None = None
 
     def observe(self, transition: Transition) -> float:
         """Learn the newest picture and return the bonus for what that changed."""
         self._observed += 1
-        gain = self.prediction_gain(symbols(transition.frame))
-        return bonus_of_gain(decayed_gain(gain, self._observed, self.options.decay))
+        self._gain = self.prediction_gain(symbols(transition.frame))
+        return bonus_of_gain(decayed_gain(self._gain, self._observed, self.options.decay))
+
+    def scalars(self) -> dict[str, float]:
+        """Return the prediction gain of the last step, in nats, before it is decayed."""
+        return {} if self._gain is None else {"prediction_gain": self._gain}
 
     @torch.no_grad()
     def prediction_gain(self, picture: NDArray[np.uint8]) -> float:

@@ -57,6 +57,10 @@ class Rnd:
         deviation = np.maximum(np.sqrt(self._squares / self._pictures), _LEAST_DEVIATION)
         return self._distillation.learn(normalise(frame, self._mean, deviation))
 
+    def scalars(self) -> dict[str, float]:
+        """Return the loss of the predictor on the last picture."""
+        return self._distillation.scalars()
+
     def state(self) -> dict[str, Any]:
         """Return both networks, the optimiser moments and the statistics as plain arrays."""
         statistics = {"pictures": self._pictures, "mean": self._mean.copy(), "squares": self._squares.copy()}
@@ -106,6 +110,10 @@ class RndReleased:
         self._loss_mean, self._loss_spread = released_moments(self._loss_mean, self._loss_spread, loss, self._pictures)
         return (loss - self._loss_mean) / self._loss_spread
 
+    def scalars(self) -> dict[str, float]:
+        """Return the loss of the predictor on the last picture, and its running mean."""
+        return self._distillation.scalars() | {"predictor_loss_mean": self._loss_mean}
+
     def state(self) -> dict[str, Any]:
         """Return both networks, the optimiser moments and the statistics as plain arrays and numbers."""
         return self._distillation.state() | {
@@ -132,6 +140,8 @@ class Distillation:
         self.target = self._network(context, hidden_layers=0).requires_grad_(False)
         self.predictor = self._network(context, hidden_layers=2)
         self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=learning_rate, eps=1e-5, fused=True)
+        self.loss: float | None = None
+        """Mean squared error over the features on the last picture; not part of the state."""
         self._input = np.empty((1, 1, *context.frame_shape), np.float32)
 
     def learn(self, picture: NDArray[np.float64]) -> float:
@@ -142,7 +152,13 @@ class Distillation:
         self._optimizer.zero_grad()
         (distance / _FEATURES).backward()
         self._optimizer.step()
-        return float(distance.item())
+        summed = float(distance.item())
+        self.loss = summed / _FEATURES
+        return summed
+
+    def scalars(self) -> dict[str, float]:
+        """Return the loss of the predictor on the last picture, once there was one."""
+        return {} if self.loss is None else {"predictor_loss": self.loss}
 
     def state(self) -> dict[str, Any]:
         """Return both networks and the optimiser moments as plain arrays."""

@@ -1,4 +1,4 @@
-"""Which rooms and cells a run has found.
+"""Which rooms and cells a run has found, when it first did, and how often it has been there.
 
 Where the game's memory says where the player is, a cell is that place in steps of 8 pixels, within its room and level.
 Where it does not, a cell is a coarse picture as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shades, hashed
@@ -6,12 +6,14 @@ to 20 bits, so that the count is a lower bound which saturates near a million.
 """
 
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste.store.records import UNKNOWN
 from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
 _PICTURES = 2**20
@@ -26,6 +28,8 @@ class Coverage:
         self._location = location
         self._seen_rooms = np.zeros(ROOMS, np.bool_)
         self._seen_cells = np.zeros(_PICTURES if location is None else ROOMS * CELLS_PER_ROOM, np.bool_)
+        self._first_steps = np.full(self._seen_cells.size, UNKNOWN, np.int64)
+        self._visits = np.zeros(self._seen_cells.size, np.int64)
         self._tells_rooms = location is not None and location.room is not None
         self.rooms_found = 0
         self.cells_found = 0
@@ -34,8 +38,8 @@ class Coverage:
         self._rooms_new = 0
         self._cells_new = 0
 
-    def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8]) -> None:
-        """Note where the player is now."""
+    def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8], step: int) -> None:
+        """Note where the player is after this many steps of training."""
         room, cell = (0, picture_cell(frame)) if self._location is None else self._location.place(ram)
         self._rooms.add(room)
         self._cells.add(cell)
@@ -47,6 +51,8 @@ class Coverage:
             self._seen_cells[cell] = True
             self.cells_found += 1
             self._cells_new += 1
+            self._first_steps[cell] = step
+        self._visits[cell] += 1
 
     def end_episode(self) -> dict[str, int | None]:
         """Return the columns of the episode that just ended, and begin the next."""
@@ -87,6 +93,17 @@ class Coverage:
         self._cells = set(state["cells"])
         self._rooms_new = state["rooms_new"]
         self._cells_new = state["cells_new"]
+
+    def cells(self) -> dict[str, NDArray[np.int64]]:
+        """Return the columns of the table `cells`, of the visited cells alone; without those that are not known."""
+        cells = np.flatnonzero(self._seen_cells)
+        located = {} if self._location is None else self._location.decode(cells)
+        return located | {"cell": cells, "first_step": self._first_steps[cells], "visits": self._visits[cells]}
+
+    def load_cells(self, columns: Mapping[str, NDArray[np.int64]]) -> None:
+        """Restore from `cells()`, after `load_state`."""
+        cells = columns["cell"]
+        self._first_steps[cells], self._visits[cells] = columns["first_step"], columns["visits"]
 
 
 def picture_cell(frame: NDArray[np.uint8]) -> int:

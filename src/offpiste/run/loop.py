@@ -40,7 +40,7 @@ class Loop:
         self.agent = new_agent(config, self.world)
         self.bonus = bonus if bonus is not None else build_bonus(config, self.world, self._streams["bonus"])
         self.replay = Replay(config.agent, self.world.state_shape, self._streams["replay"])
-        self.tracker = Tracker(config)
+        self.tracker = Tracker(config, self.bonus)
 
     @cached_property
     def _evaluation_world(self) -> World:
@@ -105,13 +105,13 @@ class Loop:
 
     def state(self) -> dict[str, dict[str, Any]]:
         """Return, by object, copies of all that changes from step to step; `lasting` has the rest."""
-        loop = self.tracker.state() | {
+        state = self.tracker.state()
+        state[layout.LOOP] |= {
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
             "game": np.frombuffer(self.world.snapshot(), np.uint8),
         }
         if self.config.schedule.evaluation_steps:
-            loop["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
-        state = {layout.LOOP: loop, layout.COVERAGE: self.tracker.coverage.state()}
+            state[layout.LOOP]["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
         state |= {layout.AGENT: self.agent.state(), layout.REPLAY: self.replay.state()}
         return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
 
@@ -122,8 +122,7 @@ class Loop:
     def load_state(self, state: Mapping[str, dict[str, Any]], lasting: Mapping[str, bytes]) -> None:
         """Restore from `state()` and `lasting()`."""
         loop = state[layout.LOOP]
-        self.tracker.load_state(loop)
-        self.tracker.coverage.load_state(state[layout.COVERAGE])
+        self.tracker.load_state(state)
         for name, draws in self._streams.items():
             restore_generator(draws, loop["generators"][name.replace(" ", "_")])
         self.world.restore(loop["game"].tobytes())

@@ -4,20 +4,42 @@ The loop tells it each step and each update; nothing here changes what the agent
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic, is_clipped
 from offpiste.agent.rainbow import Update, epsilon
+from offpiste.bonuses.base import Bonus, LoggingBonus, fault_of_scalars
 from offpiste.config import RunConfig
+from offpiste.errors import NotFinite
 from offpiste.run.coverage import NOTHING_FOUND, Coverage
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics
+from offpiste.store import layout
 from offpiste.store.records import EpisodeRow, IterationRow
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.registry import location
+
+SCALAR_STEPS = 2_500
+"""Agent steps of training in a window, at whose end scalars are recorded."""
+_SCALARS = {
+    "loss": "loss_mean",
+    "max_q": "greatest_q_mean",
+    "target_mass_low": "target_mass_low",
+    "target_mass_high": "target_mass_high",
+    "return": "return_mean",
+    "intrinsic/mean": "bonus_mean",
+    "intrinsic/q05": "bonus_q05",
+    "intrinsic/q50": "bonus_q50",
+    "intrinsic/q95": "bonus_q95",
+    "intrinsic/max": "bonus_max",
+    "clipped_share": "clipped_share",
+    "cells": "cells_total",
+    "rooms": "rooms_total",
+}
+"""The columns of an iteration that are scalars of a window."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +48,17 @@ class Step:
 
     episode: EpisodeRow | None = None
     iteration: IterationRow | None = None
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    """By name, where the step completed a window."""
 
 
 class Tracker:
     """The counters of one run."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
+        """Count from the start of a run; of a bonus that has numbers to record, these too."""
         self._config = config
+        self._logging = bonus if isinstance(bonus, LoggingBonus) else None
         self.training_steps = 0
         self.all_steps = 0
         """Agent steps of training and evaluation."""
@@ -43,6 +69,7 @@ class Tracker:
         """Episodes that have ended, by phase."""
         self.episode = EpisodeStatistics()
         self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
+        self._window = IterationStatistics()
         self.coverage = Coverage(location(config.game))
 
     @property
@@ -65,21 +92,24 @@ class Tracker:
 
     def begin_episode(self, world: World) -> None:
         """Count where an episode of training starts."""
-        self.coverage.visit(world.ram, world.observation[-1])
+        self.coverage.visit(world.ram, world.observation[-1], self.training_steps)
 
     def count_update(self, update: Update) -> None:
         """Count an update of the agent."""
-        self._iterations["train"].count_update(update)
+        for statistics in (self._iterations["train"], self._window):
+            statistics.count_update(update)
 
     def count_training(self, transition: Transition, intrinsic: float | None) -> Step:
         """Count a step of training, with its unscaled intrinsic reward where there is a bonus."""
         self.training_steps += 1
         if intrinsic is not None:
             clipped = is_clipped(clip_extrinsic(transition.reward), intrinsic, self._config.bonus)
-            self.episode.count_intrinsic(intrinsic, clipped=clipped)
-            self._iterations["train"].count_intrinsic(intrinsic, clipped=clipped)
-        self.coverage.visit(transition.ram, transition.next_state[-1])
-        return self._count(transition)
+            for statistics in (self.episode, self._iterations["train"], self._window):
+                statistics.count_intrinsic(intrinsic, clipped=clipped)
+        self.coverage.visit(transition.ram, transition.next_state[-1], self.training_steps)
+        self._window.steps += 1
+        step = self._count(transition)
+        return step if self.training_steps % SCALAR_STEPS else replace(step, scalars=self._close_window())
 
     def count_evaluation(self, transition: Transition) -> Step:
         """Count a step of evaluation."""
@@ -97,6 +127,8 @@ class Tracker:
         if not transition.over:
             return Step()
         iteration.returns.append(self.episode.game_return)
+        if self.phase == "train":
+            self._window.returns.append(self.episode.game_return)
         row = self._episode_row("terminated" if transition.terminated else "truncated")
         self.episode = EpisodeStatistics()
         schedule = self._config.schedule
@@ -111,6 +143,20 @@ class Tracker:
             self.iteration += 1
             self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
         return Step(row, iteration_row)
+
+    def _close_window(self) -> dict[str, float]:
+        """Return the scalars of the window that ends with this step, and begin the next."""
+        columns = self._window.columns() | self.coverage.totals()
+        self._window = IterationStatistics()
+        scalars = {name: float(columns[key]) for name, key in _SCALARS.items() if columns[key] is not None}
+        return scalars | {"epsilon": self.epsilon(self.training_steps)} | self._bonus_scalars()
+
+    def _bonus_scalars(self) -> dict[str, float]:
+        """Return what a bonus has to record, by names that begin with bonus/."""
+        scalars = {} if self._logging is None else self._logging.scalars()
+        if fault := fault_of_scalars(scalars):
+            raise NotFinite(f"the bonus cannot be recorded at step {self.training_steps:,}: {fault}")
+        return {f"bonus/{name}": float(value) for name, value in scalars.items()}
 
     def _episode_row(self, ended: str) -> EpisodeRow:
         self.episodes[self.phase] += 1
@@ -136,9 +182,9 @@ class Tracker:
             **(self._iterations[self.phase].columns() | self.coverage.totals()),
         )
 
-    def state(self) -> dict[str, Any]:
-        """Return the counters as plain values and arrays, but for `coverage`, whose state is an object of its own."""
-        return {
+    def state(self) -> dict[str, dict[str, Any]]:
+        """Return the counters as plain values and arrays, by the object of a checkpoint that they belong to."""
+        loop = {
             "training_steps": self.training_steps,
             "all_steps": self.all_steps,
             "iteration": self.iteration,
@@ -149,14 +195,24 @@ class Tracker:
             "tallies": {phase: iteration.state() for phase, iteration in self._iterations.items()},
             "bonuses": np.asarray(self._iterations["train"].bonuses, np.float64),
         }
+        window = self._window.state() | {"bonuses": np.asarray(self._window.bonuses, np.float64)}
+        coverage, cells = self.coverage.state(), self.coverage.cells()
+        return {layout.LOOP: loop, layout.SCALARS: window, layout.COVERAGE: coverage, layout.CELLS: cells}
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
+    def load_state(self, state: Mapping[str, dict[str, Any]]) -> None:
         """Restore from `state()`."""
-        self.training_steps = state["training_steps"]
-        self.all_steps = state["all_steps"]
-        self.iteration = state["iteration"]
-        self.episodes = {**state["episodes"]}
-        self.phase = state["phase"]
-        self.episode = EpisodeStatistics(**state["episode"])
-        self._iterations = {phase: IterationStatistics(**values) for phase, values in state["tallies"].items()}
-        self._iterations["train"].bonuses = state["bonuses"].tolist()
+        loop = state[layout.LOOP]
+        self.training_steps = loop["training_steps"]
+        self.all_steps = loop["all_steps"]
+        self.iteration = loop["iteration"]
+        self.episodes = {**loop["episodes"]}
+        self.phase = loop["phase"]
+        self.episode = EpisodeStatistics(**loop["episode"])
+        self._iterations = {phase: IterationStatistics(**values) for phase, values in loop["tallies"].items()}
+        self._iterations["train"].bonuses = loop["bonuses"].tolist()
+        self.coverage.load_state(state[layout.COVERAGE])
+        if layout.SCALARS in state:  # neither is in checkpoints of format 1
+            window = state[layout.SCALARS]
+            self._window = IterationStatistics(**{**window, "bonuses": window["bonuses"].tolist()})
+        if layout.CELLS in state:
+            self.coverage.load_cells(state[layout.CELLS])

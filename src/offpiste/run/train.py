@@ -8,7 +8,7 @@ import dataclasses
 import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from offpiste.bonuses.registry import source_digest
@@ -28,7 +28,16 @@ from offpiste.store.checkpoints import (
     read_attempts,
     withdraw_attempt,
 )
-from offpiste.store.records import LOGGED, AttemptRow, RecordLog, TimingRow, to_parquet, utc_now
+from offpiste.store.records import (
+    LOGGED,
+    AttemptRow,
+    RecordLog,
+    ScalarRow,
+    TimingRow,
+    cells_parquet,
+    to_parquet,
+    utc_now,
+)
 from offpiste.store.run_folder import (
     claim,
     finished_frames,
@@ -89,6 +98,7 @@ class _Attempt:
     marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=120))
     saved_step: int = -1
     iteration_start: tuple[float, int] = (0.0, 0)
+    window_start: tuple[float, int] = (0.0, 0)
 
     @property
     def target_steps(self) -> int:
@@ -99,7 +109,7 @@ class _Attempt:
         interval *= stream(self.config.seed, f"jitter {self.config.run_id}").uniform(0.9, 1.1)
         retry = FIRST_RETRY_SECONDS
         now = time.monotonic()
-        self.iteration_start = (now, self.loop.tracker.training_steps)
+        self.iteration_start = self.window_start = (now, self.loop.tracker.training_steps)
         next_save, next_status, next_progress = now + interval, now, now
         steps = self.loop.steps()
         learning = self.loop.learning
@@ -186,6 +196,8 @@ class _Attempt:
             self.curves.episode(step.episode)
             if step.episode.phase == "train":
                 self.returns.append(step.episode.game_return)
+        if step.scalars:
+            self._note_scalars(step.scalars)
         if step.iteration is None:
             return
         self.records.add("iterations", step.iteration)
@@ -203,6 +215,13 @@ class _Attempt:
             if self.loop.bonus is not None:
                 self.kept[layout.milestone(iteration, "bonus")] = arrays.pack(self.loop.bonus.state())
 
+    def _note_scalars(self, scalars: Mapping[str, float]) -> None:
+        now, steps = time.monotonic(), self.loop.tracker.training_steps
+        seconds, done = now - self.window_start[0], steps - self.window_start[1]
+        self.window_start = (now, steps)
+        for name, value in {**scalars, "steps_per_second": done / seconds}.items():
+            self.records.add("scalars", ScalarRow(steps, name, value))
+
     def _write_tables(self, *, finished: bool) -> None:
         rows = {table: self.records.rows(table) for table in LOGGED}
         partial = self.loop.tracker.partial_iteration()
@@ -210,13 +229,14 @@ class _Attempt:
             rows["iterations"].append(dataclasses.asdict(partial))
         rows["attempts"] = read_attempts(self.folder)
         tables = {table: to_parquet(table, content) for table, content in rows.items()}
+        tables["cells"] = cells_parquet(self.loop.tracker.coverage.cells())
         for table, data in tables.items():
             self.checkpoints.stop_if_superseded()
             self.folder.put(layout.table_file(table), data)
         if finished:
             self.checkpoints.stop_if_superseded()
-            logged = {table: tables[table] for table in LOGGED}
-            mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.tracker.all_steps, logged)
+            kept = {table: data for table, data in tables.items() if table != "attempts"}  # of which more may come
+            mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.tracker.all_steps, kept)
 
     def _at_last(self, write: Callable[[], None]) -> None:
         note = self.note

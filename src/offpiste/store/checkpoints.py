@@ -20,7 +20,9 @@ from offpiste.errors import CheckpointError, StoreError, Superseded
 from offpiste.store import layout
 from offpiste.store.storage import Folder, Stat
 
-FORMAT = 1
+FORMAT = 2
+READABLE_FORMATS = (1, 2)
+"""Format 1 has no objects `scalars` and `cells`, and no scalars among the records."""
 ORPHAN_SECONDS = 3600.0
 """Objects of an older attempt that no manifest names are deleted after this long: it may still be writing them."""
 _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
@@ -241,8 +243,9 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
         manifest = None
     if not isinstance(manifest, dict):
         raise CheckpointError(f"manifests/{name} is cut short or damaged")
-    if manifest.get("format") != FORMAT:
-        raise CheckpointError(f"manifests/{name} has format {manifest.get('format')}; this version reads {FORMAT}")
+    if manifest.get("format") not in READABLE_FORMATS:
+        formats = " and ".join(map(str, READABLE_FORMATS))
+        raise CheckpointError(f"manifests/{name} has format {manifest.get('format')}; this version reads {formats}")
     found = manifest.pop("blake2b", None)
     if found != checksum(json.dumps(manifest).encode()):
         raise CheckpointError(f"manifests/{name} is damaged: its checksum differs")

@@ -19,7 +19,8 @@ RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "q
 ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "objects", "tables"
 
 LOOP, COVERAGE, AGENT, REPLAY, BONUS = "loop", "coverage", "agent", "replay", "bonus"
-STATE = (LOOP, COVERAGE, AGENT, REPLAY, BONUS)
+SCALARS, CELLS = "scalars", "cells"
+STATE = (LOOP, COVERAGE, SCALARS, CELLS, AGENT, REPLAY, BONUS)
 """Objects that hold the loop's state, written anew with every checkpoint."""
 RECORDS = "records"
 """The rows since the last part; written anew with every checkpoint."""

@@ -1,7 +1,8 @@
-"""What a run writes down: four tables as dataclasses, whose fields are the columns, and their Parquet form.
+"""What a run writes down: six tables as dataclasses, whose fields are the columns, and their Parquet form.
 
-`episodes` and `iterations` are reproducible to the bit. What differs from one machine to the next stands apart, in
-`timing` (wall clock and rates) and `attempts` (each process that worked on the run).
+`episodes`, `iterations`, `cells` and `scalars` are reproducible to the bit, but for the scalar `steps_per_second`. What
+else differs from one machine to the next stands apart, in `timing` (wall clock and rates) and `attempts` (each process
+that worked on the run).
 """
 
 import dataclasses
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from offpiste.store import layout
 
@@ -112,6 +115,36 @@ class IterationRow:
 
 
 @dataclass(frozen=True)
+class ScalarRow:
+    """One number of a window of training, 2,500 agent steps by default; what there is no number for has no row."""
+
+    end_step: int
+    """Agent steps of training at the end of the window."""
+    name: str
+    """What it is, as listed below."""
+    value: float
+    """The number."""
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """One cell that was visited in training."""
+
+    room: int | None
+    """Its room plus 256 times the level, where the console's memory tells the room."""
+    x: int | None
+    """Its least x in units of the console's memory, a multiple of 8; empty where the memory does not tell."""
+    y: int | None
+    """Its least y, likewise."""
+    cell: int
+    """Its number, as `cells_total` counts cells."""
+    first_step: int | None
+    """Agent steps of training when it was first visited; empty where that was before this table was recorded."""
+    visits: int
+    """Agent steps that ended there, and episodes that started there, since this table was recorded."""
+
+
+@dataclass(frozen=True)
 class TimingRow:
     """How fast an iteration went; not reproducible, so it stands apart."""
 
@@ -154,12 +187,17 @@ class AttemptRow:
 TABLES: dict[str, type[Any]] = {
     "episodes": EpisodeRow,
     "iterations": IterationRow,
+    "scalars": ScalarRow,
+    "cells": CellRow,
     "timing": TimingRow,
     "attempts": AttemptRow,
 }
 REPRODUCIBLE = ("episodes", "iterations")
-LOGGED = ("episodes", "iterations", "timing")
-"""Tables that a run adds rows to; each attempt is an object of its own instead."""
+"""Tables that the digest of a run covers."""
+LOGGED = ("episodes", "iterations", "scalars", "timing")
+"""Tables that a run adds rows to; each attempt is an object of its own instead, and so are all cells together."""
+UNKNOWN = -1
+"""Stands for an empty value in the arrays of a table."""
 
 
 class RecordLog:
@@ -195,7 +233,7 @@ class RecordLog:
 
     def load_state(self, state: Mapping[str, Any], lasting: Mapping[str, bytes]) -> None:
         """Take up where `state` and `lasting` were asked for."""
-        self._open = state["open"]
+        self._open = {table: state["open"].get(table, []) for table in LOGGED}  # format 1 has no scalars
         self._parts = dict(lasting)
 
 
@@ -212,9 +250,19 @@ def schema(table: str) -> pa.Schema:
 
 def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Return rows as the bytes of a Parquet file."""
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema(table)), out, compression="zstd")
-    return out.getvalue()
+    return _parquet(pa.Table.from_pylist(list(rows), schema(table)))
+
+
+def cells_table(columns: Mapping[str, NDArray[np.int64]]) -> pa.Table:
+    """Return the table `cells` from its columns as arrays; a column that is not there is empty, and so is -1."""
+    nothing = np.full(len(columns["cell"]), UNKNOWN)
+    filled = [columns.get(name, nothing) for name in schema("cells").names]
+    return pa.Table.from_arrays([pa.array(column, mask=column == UNKNOWN) for column in filled], schema=schema("cells"))
+
+
+def cells_parquet(columns: Mapping[str, NDArray[np.int64]]) -> bytes:
+    """Return the table `cells` as the bytes of a Parquet file."""
+    return _parquet(cells_table(columns))
 
 
 def from_parquet(data: bytes) -> list[dict[str, Any]]:
@@ -222,6 +270,12 @@ def from_parquet(data: bytes) -> list[dict[str, Any]]:
     # Without threads: those of pyarrow sometimes abort a process that ends soon after.
     rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).to_pylist()
     return rows
+
+
+def _parquet(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, compression="zstd")
+    return out.getvalue()
 
 
 def _field(name: str, hint: Any) -> pa.Field:

@@ -33,6 +33,11 @@ class Location:
         room += 256 * min(level, _HIGHEST_LEVEL)
         return room, (room * 32 + x // 8) * 32 + y // 8
 
+    def decode(self, cells: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Return room, x and y of cells, the inverse of `place` up to 8 units; without those that no byte tells."""
+        values = {"room": cells // CELLS_PER_ROOM, "x": cells // 32 % 32 * 8, "y": cells % 32 * 8}
+        return {name: value for name, value in values.items() if getattr(self, name) is not None}
+
 
 @dataclass(frozen=True)
 class Game:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Transition
+from offpiste.bonuses.base import Transition, fault_of_scalars
 from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
 from offpiste.bonuses.contract.play import (
     COMPARED_STEPS,
@@ -28,9 +28,10 @@ from offpiste.bonuses.contract.play import (
     warm_up,
 )
 from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
-from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, Watch, as_in_a_run, kind_of
+from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, Watch, as_in_a_run
 from offpiste.bonuses.registry import place_of, seeded_globals
 from offpiste.config import AgentConfig
+from offpiste.errors import kind_of
 from offpiste.parsing import from_dict
 from offpiste.seeding import generator_state
 from offpiste.store import arrays
@@ -80,6 +81,7 @@ def _examine(
     _skip_what_is_declared(kind, watch)
     try:
         _compare_with_twin(watch, twin, steps[:SAVED_AFTER_STEPS])
+        _ask_for_scalars(watch)
         saved = _saved(watch)
         _compare_with_restored(watch, twin, other, saved, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
         del twin, other
@@ -88,10 +90,11 @@ def _examine(
         findings.accept(Check.RESUME)
         for transition in (*steps[COMPARED_STEPS:], *[new] * REPEATS, other_new):
             watch.step(transition)
+        _ask_for_scalars(watch)
     except Raised as raised:
         findings.fail(Check.NUMBER, str(raised))
         raise Stop("observe raised an exception") from raised
-    for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN):
+    for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN, Check.SCALARS):
         findings.accept(check)
     _judge_visits(np.array(watch.paid[-REPEATS - 1 :]), findings)
     findings.accept(Check.COST, _cost(watch, agent_step_milliseconds))
@@ -121,6 +124,8 @@ def _skip_what_is_declared(kind: type[Any], watch: Watch) -> None:
         watch.findings.skip(Check.VISITS, "it declares measures_visits = False")
     if not watch.learns:
         watch.findings.skip(Check.LEARN, "it has no method learn")
+    if not watch.logs:
+        watch.findings.skip(Check.SCALARS, "it has no method scalars")
 
 
 def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]) -> None:
@@ -135,6 +140,37 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
             )
             watch.findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
     watch.findings.accept(Check.SEED)
+
+
+def _ask_for_scalars(watch: Watch) -> None:
+    """Ask for what the watched bonus records, and compare the bonus with what it was before."""
+    specimen, findings = watch.specimen, watch.findings
+    if not watch.logs:
+        return
+    try:
+        before = _state_of(specimen), generator_state(specimen.generator)
+        found = specimen.call("scalars")
+        drew_from = specimen.drew_from
+        after = generator_state(specimen.generator), _state_of(specimen)
+    except Raised as raised:
+        findings.fail(Check.SCALARS, str(raised))
+        return
+    place = f"after step {specimen.observed:,}"
+    if fault := fault_of_scalars(found):
+        findings.fail(Check.SCALARS, f"{fault} ({place})")
+    if drew_from or before[1] != after[0]:
+        where = f"the global generator of {drew_from[0]}" if drew_from else "context.generator"
+        findings.fail(Check.SCALARS, f"scalars drew from {where} {place}; record numbers that are at hand")
+    if before[0] != after[1]:
+        findings.fail(Check.SCALARS, f"scalars changed what state() returns {place}; it must leave the bonus as it is")
+
+
+def _state_of(specimen: Specimen) -> bytes | None:
+    """Return the state of a bonus as bytes, or None where it cannot be saved, of which another check tells."""
+    try:
+        return arrays.pack(specimen.call("state"))
+    except Exception:
+        return None
 
 
 def _saved(watch: Watch) -> Saved | None:
@@ -182,6 +218,15 @@ def _compare_with_restored(
                 "state() and load_state() carry all that later bonuses depend on: counts, statistics, optimisers",
             )
     findings.accept(Check.STATE)
+    if restored is not None and watch.logs:
+        expected_scalars, found_scalars = watch.specimen.call("scalars"), restored.call("scalars")
+        if expected_scalars != found_scalars:
+            findings.fail(
+                Check.SCALARS,
+                f"restored after step {SAVED_AFTER_STEPS}, it records {found_scalars} after step "
+                f"{watch.specimen.observed} instead of {expected_scalars}; record numbers of the last step, or of "
+                "what state() holds",
+            )
 
 
 def _takes_up(other: Specimen, saved: Saved, findings: Findings) -> bool:

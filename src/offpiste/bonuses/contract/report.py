@@ -23,6 +23,7 @@ class Check(StrEnum):
     INPUTS = "inputs stay as they were"
     GENERATORS = "global generators stay as they were"
     LEARN = "learns from a batch"
+    SCALARS = "scalars are finite and change nothing"
     VISITS = "falls as a picture is visited again"
     COST = "cost"
 

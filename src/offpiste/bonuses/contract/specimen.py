@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Context, LearningBonus
+from offpiste.bonuses.base import Context, LearningBonus, LoggingBonus
 from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.config import WorldConfig
+from offpiste.errors import kind_of
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
 from offpiste.types import Batch, Transition
@@ -117,6 +118,7 @@ class Watch:
         self.specimen = specimen
         self.findings = findings
         self.learns = isinstance(specimen.bonus, LearningBonus)
+        self.logs = isinstance(specimen.bonus, LoggingBonus)
         self.shown: list[Transition] = []
         self.paid: list[float] = []
         self.writes = False
@@ -175,12 +177,6 @@ class Watch:
                 f"observe returned {number:.4g} {place}; cut it off at 0, or declare `can_be_negative = True` in "
                 "the class if that is meant",
             )
-
-
-def kind_of(value: Any) -> str:
-    """Return the name of a value's class."""
-    kind = type(value)
-    return "None" if value is None else f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
 def _number(value: Any) -> float:

@@ -1,0 +1,244 @@
+"""Scalars of training are those worked out by hand, aligned to their windows, and the same however a run is stopped."""
+
+import signal
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offpiste import load
+from offpiste.agent.rainbow import Update
+from offpiste.config import BonusConfig, RunConfig, ScheduleConfig
+from offpiste.errors import NotFinite
+from offpiste.run import tracker as tracker_module
+from offpiste.run.loop import Loop
+from offpiste.run.tracker import Tracker
+from offpiste.run.train import train
+from offpiste.store import arrays
+from offpiste.store.checkpoints import read_manifest
+from offpiste.store.records import LOGGED, TABLES, from_parquet
+from offpiste.store.run_folder import read_config
+from offpiste.store.storage import Folder
+from offpiste.types import Transition
+from tests.run.small import small_run
+from tests.run.test_train import at_call, reported_at_every_step, tiny_run
+
+__all__ = ["reported_at_every_step"]
+
+FRAME = np.zeros((1, 84, 84), np.uint8)
+CURIOUS = tiny_run(bonus=BonusConfig("icm", scale=0.1))
+
+
+@pytest.fixture(autouse=True)
+def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracker_module, "SCALAR_STEPS", 4)
+
+
+def transition(reward: float = 0.0, *, over: bool = False, x: int = 0) -> Transition:
+    ram = np.zeros(128, np.uint8)
+    ram[42] = x
+    return Transition(FRAME, 0, reward, FRAME, over, False, 0, ram)
+
+
+def update(loss: float, max_q: float, low: float = 0.0, high: float = 0.0) -> Update:
+    return Update(np.ones(1), loss, max_q, low, high)
+
+
+def scalar_rows(path: Path) -> list[tuple[int, str, float]]:
+    """Return the reproducible rows of a run's scalars."""
+    found = from_parquet((path / "scalars.parquet").read_bytes())
+    return [(row["end_step"], row["name"], row["value"]) for row in found if row["name"] != "steps_per_second"]
+
+
+def cell_rows(path: Path) -> list[dict[str, Any]]:
+    return from_parquet((path / "cells.parquet").read_bytes())
+
+
+def test_a_window_is_what_was_worked_out_by_hand() -> None:
+    tracker = Tracker(small_run(bonus=BonusConfig(scale=0.1)))
+    tracker.count_update(update(loss=1.0, max_q=2.0, low=0.25, high=0.5))
+    tracker.count_update(update(loss=4.0, max_q=6.0, low=0.75, high=0.0))
+    steps = [tracker.count_training(transition(reward, over=over, x=x), intrinsic) for reward, over, x, intrinsic in [
+        (3.0, False, 0, 0.0), (2.0, True, 8, 10.0), (1.0, True, 8, 20.0), (7.0, False, 16, 30.0),
+    ]]  # fmt: skip
+    assert [bool(step.scalars) for step in steps] == [False, False, False, True]
+    assert steps[-1].scalars == pytest.approx(
+        {
+            "loss": 2.5,
+            "max_q": 4.0,
+            "target_mass_low": 0.5,
+            "target_mass_high": 0.25,
+            "return": 3.0,  # of 5 and 1; the episode under way does not count
+            "intrinsic/mean": 15.0,
+            "intrinsic/q05": 1.5,  # 0.05 · 3 = 0.15 of the way from 0 to 10
+            "intrinsic/q50": 15.0,
+            "intrinsic/q95": 28.5,  # 0.85 of the way from 20 to 30
+            "intrinsic/max": 30.0,
+            "clipped_share": 0.75,  # rewards are clipped to 1 before, and 1 + 0 is not clipped again
+            "cells": 3.0,
+            "rooms": 1.0,
+            "epsilon": 1.0,  # the replay is still being filled
+        }
+    )
+
+
+def test_a_window_begins_anew_and_what_did_not_happen_in_it_has_no_scalar() -> None:
+    tracker = Tracker(small_run())
+    tracker.count_update(update(loss=1.0, max_q=2.0))
+    for _ in range(3):
+        tracker.count_training(transition(1.0, over=True), 0.5)
+    assert {"loss", "return", "intrinsic/max"} <= tracker.count_training(transition(), 0.5).scalars.keys()
+    for _ in range(3):
+        tracker.count_training(transition(), None)
+    assert tracker.count_training(transition(), None).scalars.keys() == {"cells", "rooms", "epsilon"}
+
+
+def test_evaluation_moves_no_window() -> None:
+    tracker = Tracker(small_run(schedule=ScheduleConfig(iteration_steps=3, evaluation_steps=5)))
+    for over in (False, False, True):
+        tracker.count_training(transition(1.0, over=over), None)
+    for _ in range(5):
+        assert tracker.phase == "evaluation"
+        assert not tracker.count_evaluation(transition(9.0, over=True)).scalars
+    assert tracker.count_training(transition(), None).scalars["return"] == 3.0
+
+
+def test_windows_end_at_multiples_of_their_length_whatever_episodes_and_iterations_do(tmp_path: Path) -> None:
+    train(tiny_run(), Folder(tmp_path))  # of 120 steps, in episodes of 50
+    found = from_parquet((tmp_path / "scalars.parquet").read_bytes())
+    for name in ("epsilon", "cells", "rooms", "steps_per_second"):
+        assert [row["end_step"] for row in found if row["name"] == name] == list(range(4, 121, 4)), name
+    assert [row["end_step"] for row in found if row["name"] == "return"] == [52, 100]
+    assert (
+        next(row["end_step"] for row in found if row["name"] == "loss") == 32
+    )  # 28 steps and 3 frames of padding pass 30
+    assert all(row["value"] > 0 for row in found if row["name"] == "steps_per_second")
+
+
+def test_a_run_that_was_stopped_anywhere_has_the_scalars_and_cells_of_one_left_alone(
+    tmp_path: Path, reported_at_every_step: None
+) -> None:
+    alone, stopped = tmp_path / "alone", tmp_path / "stopped"
+    train(CURIOUS, Folder(alone))
+    for calls in (3, 1, 35, 11):  # within a window, at the end of one, before the end of an episode, at it
+        assert train(CURIOUS, Folder(stopped), at_call(calls, lambda: signal.raise_signal(signal.SIGTERM))).state
+    assert train(CURIOUS, Folder(stopped)).state == "finished"
+    assert scalar_rows(stopped) == scalar_rows(alone)
+    assert {"bonus/inverse_loss", "intrinsic/q50"} <= {name for _, name, _ in scalar_rows(alone)}
+    assert cell_rows(stopped) == cell_rows(alone)
+    assert sum(row["visits"] for row in cell_rows(alone)) == 120 + 3  # steps, and starts of episodes
+
+
+def test_a_loop_restored_at_any_step_closes_its_window_the_same() -> None:
+    loop = Loop(CURIOUS)
+    steps = loop.steps()
+    closed: dict[int, Mapping[str, float]] = {}
+    again: dict[int, Loop] = {}
+    for number in range(1, 57):  # an episode ends at 50, within a window
+        if found := next(steps).scalars:
+            closed[number] = found
+        if 44 <= number < 56:
+            again[number] = Loop(CURIOUS)
+            state = {key: arrays.unpack(arrays.pack(value)) for key, value in loop.state().items()}
+            again[number].load_state(state, {key: give() for key, give in loop.lasting().items()})
+    for number, restored in again.items():
+        steps = restored.steps()
+        end = number + 4 - number % 4
+        assert [next(steps) for _ in range(end - number)][-1].scalars == closed[end], number
+
+
+class Logging:
+    """Logs what it is told to."""
+
+    def __init__(self, scalars: Any) -> None:
+        self._scalars = scalars
+
+    def observe(self, transition: Transition) -> float:
+        return 0.0
+
+    def scalars(self) -> Any:
+        return self._scalars
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        pass
+
+
+def closed_window(scalars: Any) -> Mapping[str, float]:
+    steps = Loop(tiny_run(), Logging(scalars)).steps()
+    return [next(steps) for _ in range(4)][-1].scalars
+
+
+def test_what_a_bonus_logs_stands_beside_the_rest() -> None:
+    found = closed_window({"count": 3, "loss": 0.5})
+    assert (found["bonus/count"], found["bonus/loss"]) == (3.0, 0.5)
+    assert "loss" not in found  # of the agent, which has not learned yet
+
+
+@pytest.mark.parametrize(
+    ("scalars", "message"),
+    [
+        ({"loss": float("nan")}, r"at step 4: scalars\(\)\['loss'\] must be finite, got nan; leave out"),
+        ({"loss": np.ones(1)}, r"scalars\(\)\['loss'\] must be a float, got numpy.ndarray; return float"),
+        ({"loss": True}, r"must be a float, got bool"),
+        ({1: 1.0}, r"scalars returned the name 1, int; name each number by a str"),
+        (None, r"scalars returned None; return a dictionary of numbers by name"),
+    ],
+)
+def test_what_a_bonus_cannot_log_stops_the_run_in_words(scalars: Any, message: str) -> None:
+    with pytest.raises(NotFinite, match=message):
+        closed_window(scalars)
+
+
+# Old stores
+
+
+@pytest.fixture
+def format_1(tmp_path: Path) -> Folder:
+    """A run of 123 steps in Deep Sea, as version 0.1 left it before there were scalars and cells."""
+    with tarfile.open(Path(__file__).parent / "format_1.tar.gz") as archive:
+        archive.extractall(tmp_path / "old", filter="data")
+    folder = Folder(tmp_path / "old")
+    assert read_manifest(folder, folder.list("manifests")[-1])["format"] == 1
+    return folder
+
+
+def test_a_store_of_format_1_loads_with_empty_tables_and_without_a_warning(format_1: Folder) -> None:
+    results = load(format_1)
+    for table in ("scalars", "cells"):
+        assert results.query(f"SELECT * FROM {table}").num_rows == 0  # noqa: S608
+    assert results.query("SELECT * FROM episodes").num_rows == 11
+    assert results.warnings == []
+
+
+def test_a_run_of_format_1_is_resumed_and_scalars_and_cells_begin_there(format_1: Folder) -> None:
+    config = read_config(format_1)
+    assert train(RunConfig(**{**vars(config), "frames": 250}), format_1).state == "finished"
+    assert read_manifest(format_1, format_1.list("manifests")[-1])["format"] == 2
+    results = load(format_1)
+    assert results.columns("SELECT max(end_step) FROM iterations") == [[274]]
+    assert results.columns("SELECT min(end_step), max(end_step) FROM scalars WHERE name = 'cells'") == [[124], [272]]
+    known, visits = results.columns("SELECT count(first_step), sum(visits)::BIGINT FROM cells")
+    assert (known, visits) == ([0], [274 - 123 + 13])  # its 31 cells are all older; episodes 13 to 25 started since
+    assert results.query("SELECT * FROM cells").num_rows == 31
+    assert results.warnings == []
+
+
+def test_a_run_under_way_has_its_scalars_and_cells_in_its_checkpoint(tmp_path: Path) -> None:
+    train(tiny_run(), Folder(tmp_path))
+    finished = {table: load(tmp_path).query(f"SELECT * FROM {table}").to_pylist() for table in ("scalars", "cells")}  # noqa: S608
+    for name in (
+        "status.json",
+        *(path.name for path in tmp_path.glob("finished-*")),
+        *(f"{t}.parquet" for t in TABLES),
+    ):
+        (tmp_path / name).unlink()
+    under_way = load(tmp_path)
+    for table, rows in finished.items():
+        assert under_way.query(f"SELECT * FROM {table}").to_pylist() == rows != []  # noqa: S608
+    assert set(LOGGED) | {"cells"} == set(TABLES) - {"attempts"}
