@@ -47,7 +47,7 @@ MOST_CTS_SHARE = 0.03
 MOST_RATIO = 1.3
 GAME = "montezuma_revenge"
 ACTIONS = 18
-BONUSES = ("cts", "pixelcnn", "icm", "rnd", "rnd_released")
+BONUSES = tuple(name for name, row in METHODS.items() if row.bonus_class)
 BLOCK_STEPS = 20
 """A multiple of the period of updates, so that all blocks hold equally many."""
 BLOCKS = 10

@@ -51,7 +51,6 @@ MOST_STEPS = 1_500
 PEAKS = 5
 APART_STEPS = 10
 PAYS_FOR_NEXT = ("icm",)
-NAMES = {"cts": "CTS", "pixelcnn": "PixelCNN", "icm": "ICM", "rnd": "RND", "rnd_released": "RND as released"}
 STYLE: Any = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8, "axes.linewidth": 0.6, "pdf.fonttype": 42}
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by colour-blind readers too (Okabe and Ito, 2008)
 
@@ -278,7 +277,7 @@ def draw_curve(axes: Axes, paid: Paid, method: str) -> None:
             axes.plot(steps, heights, marker, color=colour, markersize=5, clip_on=False, zorder=5, label=name)
     number_peaks(axes, paid)
     axes.margins(x=0.01)
-    axes.set_title(f"{episode.plan.title}, {NAMES[method]}", loc="left")
+    axes.set_title(f"{episode.plan.title}, {METHODS[method].label}", loc="left")
     axes.set_xlabel("agent step of the episode")
     axes.set_ylabel("bonus, unscaled")
     if axes.get_legend_handles_labels()[0]:

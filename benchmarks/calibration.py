@@ -31,12 +31,12 @@ from offpiste.analysis.claims import (
     MARGIN,
     MONTEZUMA,
     NEWER,
-    PAPER_METHODS,
     PSEUDO_COUNTS,
     Finding,
     Scores,
     judge_one,
 )
+from offpiste.methods import PAPER_METHODS
 from offpiste.seeding import stream
 from offpiste.worlds.games import GAMES
 

@@ -37,6 +37,7 @@ from statistics import mean, median
 
 from deep_sea_payments import EARLY, SIZE, Watched, run_of
 from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
+from offpiste.methods import METHODS, PAPER_METHODS
 from offpiste.worlds import deep_sea
 
 EPISODES = 300
@@ -99,7 +100,7 @@ def main() -> int:
     if options.one:
         print(json.dumps(asdict(play(Task(**json.loads(options.one))))))
         return 0
-    names = options.method or [name for name in GRIDS if name != "rnd_released"]
+    names = options.method or [name for name in GRIDS if name not in METHODS or name in PAPER_METHODS]
     grids = GRIDS
     if options.quick:
         names = ["epsilon_greedy", "oracle"]

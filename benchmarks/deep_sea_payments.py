@@ -35,20 +35,19 @@ from offpiste.config import BonusConfig, MachineConfig, RunConfig
 from offpiste.methods import METHODS, base_run
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.worlds import deep_sea
 from offpiste.worlds.base import FRAME_SHAPE
 from recording import random_play
 
 sys.path.append(str(Path(__file__).parents[1] / "examples"))  # for the oracle
 SIZE, DIVES, SEED = 10, 300, 100
-GAME = deep_sea.NAME.format(SIZE)
+GAME = f"deep_sea_{SIZE}"
 BLOCK_STEPS = 500
 VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
 ORACLES = {"oracle": "oracle:Oracle", "late_oracle": "deep_sea_payments:LateOracle"}
 """The example, and true counts paid as the paper's bonuses are."""
 EARLY = {f"early_{method}": method for method in ("cts", "pixelcnn", "rnd")}
 """The same bonuses, shown the picture that an action leads to; `deep_sea.py` asks what agents make of them."""
-SHOWN = (*ORACLES, "cts", "pixelcnn", "icm", "rnd", "rnd_released")
+SHOWN = (*ORACLES, *(name for name, row in METHODS.items() if row.bonus_class))
 PROBES: dict[str, Callable[[BonusConfig, Context], Any]] = {
     "pixelcnn -log ρ": lambda pixelcnn, context: Surprise(build(pixelcnn, context)),
     "pixelcnn, step 0.01": lambda pixelcnn, context: build(replace(pixelcnn, options={"learning_rate": 0.01}), context),

@@ -16,8 +16,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from offpiste.analysis.claims import PAPER_METHODS
-from offpiste.methods import base_run
+from offpiste.methods import PAPER_METHODS, base_run
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES

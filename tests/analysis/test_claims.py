@@ -14,7 +14,6 @@ from offpiste.analysis.claims import (
     MARGIN,
     MONTEZUMA,
     NEWER,
-    PAPER_METHODS,
     Scores,
     Verdict,
     compare_methods,
@@ -22,6 +21,7 @@ from offpiste.analysis.claims import (
     judge_one,
     paired,
 )
+from offpiste.methods import PAPER_METHODS
 from offpiste.worlds.games import GAMES
 
 Table = dict[str, dict[str, dict[int, float]]]

@@ -14,7 +14,7 @@ from offpiste.bonuses.contract import check, play
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import new_transition, warm_up
 from offpiste.bonuses.contract.report import Check, Report, Result
-from offpiste.bonuses.registry import BUILT_IN, find
+from offpiste.bonuses.registry import built_in, find
 from offpiste.worlds.base import MOST_ACTIONS
 from tests.bonuses import broken
 from tests.sameness import global_generators
@@ -32,7 +32,7 @@ def words(report: Report, which: Check) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", built_in())
 def test_our_own_bonuses_keep_the_contract(name: str) -> None:
     report = check_bonus(find(name))
     assert report.passed, report

@@ -54,14 +54,15 @@ def test_no_command_at_all_prints_the_help(capsys: pytest.CaptureFixture[str]) -
         assert word in said.out
 
 
-def test_games_lists_the_twelve_with_their_scores(capsys: pytest.CaptureFixture[str]) -> None:
+def test_games_lists_the_twelve_with_their_scores_then_worlds_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(["games"], capsys)
     assert said.code == 0
     lines = said.out.splitlines()[1:]
-    assert [text.split()[0] for text in lines] == list(GAMES)
-    assert len(lines) == 12
+    assert [text.split()[0] for text in lines] == [*GAMES, "deep_sea_N"]
+    assert len(lines) == 13
     assert re.fullmatch(r"montezuma_revenge +montezuma +0\.0 +4,753\.3 +level, room, x, y", lines[0])
     assert next(text for text in lines if text.startswith("asterix")).endswith("coarse picture")
+    assert re.fullmatch(r"deep_sea_N +– +– +–  x, y", lines[-1])
 
 
 def test_games_every_lists_all_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +90,9 @@ def test_a_printed_configuration_is_read_back_identically(
 
 @pytest.fixture
 def other_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = methods.Method(ExplorationConfig(epsilon_final=0.5, epsilon_evaluation=0.25), BonusConfig(scale=3.0))
+    other = methods.Method(
+        "Other", ExplorationConfig(epsilon_final=0.5, epsilon_evaluation=0.25), {"atari": BonusConfig(scale=3.0)}
+    )
     monkeypatch.setitem(methods.METHODS, "other", other)
 
 
@@ -534,7 +537,7 @@ assert not loaded, loaded
 
 
 def test_methods_are_found_by_name() -> None:
-    assert methods.find("epsilon_greedy") == methods.Method()
+    assert methods.find("epsilon_greedy") is methods.METHODS["epsilon_greedy"]
     with pytest.raises(ConfigError, match="no method named 'epsilon'"):
         methods.find("epsilon")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offpiste.analysis.claims import HARD, MONTEZUMA, PAPER_METHODS
+from offpiste.analysis.claims import HARD, MONTEZUMA
+from offpiste.methods import PAPER_METHODS
 from offpiste.report.contrasts import _holm, aggregates, common_games, contrasts, correlations, gains
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.claims import BONUSES
 from offpiste.config import BonusConfig
-from offpiste.methods import METHODS, base_run
-from offpiste.report.fairness import PAPER_SETTINGS, seeds_text, statements, tuning_table, tunings, variants_table
+from offpiste.methods import METHODS, PAPER_METHODS, base_run
+from offpiste.report.fairness import seeds_text, statements, tuning_table, tunings, variants_table
 from offpiste.store.storage import Folder
 from offpiste.study.plan import points_of, read_study
 from tests.analysis.small_store import config_of, write_run
@@ -28,7 +29,8 @@ def tune(store: Folder, method: str, scale: float, seed: int, score: float = 1.0
 
 def test_settings_of_the_paper_are_those_of_its_tuning_study() -> None:
     study = read_study(Path(__file__).parents[2] / "studies" / "tuning.toml")
-    assert {arm.name: len(points_of(arm)) for arm in study.arms} == {k: n for k, n in PAPER_SETTINGS.items() if n}
+    tried = {name: METHODS[name].paper_settings for name in BONUSES}
+    assert {arm.name: len(points_of(arm)) for arm in study.arms} == tried
 
 
 def test_without_tuning_runs_the_budget_is_the_papers(store: Folder) -> None:
@@ -66,14 +68,16 @@ def test_another_way_of_choosing_actions_is_not_the_papers_either(store: Folder,
 def test_a_shorter_decay_of_epsilon_scales_a_method_and_does_not_tune_it(store: Folder) -> None:
     shorter = replace(METHODS["cts"].exploration, epsilon_decay_steps=10)
     write_study(store, {("freeway", "cts"): [1.0]}, exploration=shorter, bonus=METHODS["cts"].bonus)
-    assert [each.elsewhere for each in tunings(evidence_of(store))] == [PAPER_SETTINGS["cts"]]
+    assert [each.elsewhere for each in tunings(evidence_of(store))] == [METHODS["cts"].paper_settings]
 
 
 def test_every_method_as_it_is_has_the_papers_constants_on_every_kind_of_game(store: Folder) -> None:
     for game in ("freeway", "deep_sea_6"):
-        for method in PAPER_SETTINGS:
+        for method in PAPER_METHODS:
             write_run(store, base_run(game, method), [1.0] * 3)
-    assert {each.method: each.elsewhere for each in tunings(evidence_of(store))} == PAPER_SETTINGS
+    assert {each.method: each.elsewhere for each in tunings(evidence_of(store))} == {
+        name: METHODS[name].paper_settings for name in PAPER_METHODS
+    }
 
 
 def test_a_game_that_this_version_does_not_know_has_no_known_constants(store: Folder) -> None:

@@ -10,7 +10,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
-from offpiste.analysis.claims import MONTEZUMA, PAPER_METHODS
+from offpiste.analysis.claims import MONTEZUMA
+from offpiste.methods import PAPER_METHODS
 from offpiste.report import contrasts
 from offpiste.report.drawing import Drawing, save
 from offpiste.report.figures import PAPER_FIGURES, game_figure, montezuma_seeds, overlaid, paper_figures

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from offpiste.analysis.claims import PAPER_METHODS
+from offpiste.methods import METHODS, PAPER_METHODS
 from offpiste.report.look import (
     PAGE_COLOURS,
     PUBLISHED_GREYS,
@@ -19,9 +19,9 @@ from offpiste.report.look import (
 )
 
 
-def test_the_methods_of_the_paper_look_the_same_whatever_stands_beside_them() -> None:
-    together = looks([*PAPER_METHODS, "rnd_released", "mine"])
-    for method in PAPER_METHODS:
+def test_our_methods_look_the_same_whatever_stands_beside_them() -> None:
+    together = looks([*METHODS, "mine"])
+    for method in METHODS:
         assert looks([method])[method] == together[method]
     assert len({look.colour for method, look in together.items() if method != "mine"}) == 7
 

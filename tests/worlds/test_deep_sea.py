@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
-from offpiste.worlds.deep_sea import DeepSea, size_of
-from offpiste.worlds.registry import location, open_world, settings
+from offpiste.worlds.deep_sea import DeepSea
+from offpiste.worlds.registry import check_game, location, open_world, settings
 
 CONFIG = WorldConfig(frame_skip=1, sticky_action_probability=0.0)
 RIGHT, LEFT = True, False
@@ -157,10 +157,15 @@ def test_gymnasium_finds_nothing_to_object_to() -> None:
 
 
 def test_names_are_read_and_sizes_bounded() -> None:
-    assert [size_of(name) for name in ("deep_sea_14", "deep_sea", "freeway", "deep_sea_x")] == [14, None, None, None]
-    for name in ("deep_sea_1", "deep_sea_28"):
-        with pytest.raises(ConfigError, match="from deep_sea_2 to deep_sea_27"):
-            size_of(name)
+    world = open_world("deep_sea_14", CONFIG, stream(0, "play"))
+    assert isinstance(world, DeepSea)
+    assert world.size == 14
+    for name in ("deep_sea_1", "deep_sea_28", "deep_sea_014", "deep_sea_N", "deep_sea_" + 5_000 * "9"):
+        with pytest.raises(ConfigError, match=f"deep_sea_N goes from deep_sea_2 to deep_sea_27, got {name}"):
+            check_game(name)
+    for name in ("deep_sea", "deep_sea_x", "deep_sea_3_4"):
+        with pytest.raises(ConfigError, match=f"no game named '{name}'; did you mean 'deep_sea_15'"):
+            check_game(name)
 
 
 def test_the_paper_s_protocol_is_not_played_here() -> None:

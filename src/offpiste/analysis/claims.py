@@ -28,15 +28,16 @@ from offpiste.analysis.stats import (
     mean_ranks,
     rank_correlation,
 )
+from offpiste.methods import METHODS, PAPER_METHODS
 from offpiste.worlds.games import GAMES, SUITES
+from offpiste.worlds.registry import find
 
 MARGIN = 0.05
 """What counts as a difference, as a share of the way from random to human play."""
 BASELINE = "epsilon_greedy"
 PSEUDO_COUNTS = ("cts", "pixelcnn")
 NEWER = ("pixelcnn", "icm", "rnd")
-BONUSES = ("cts", "pixelcnn", "icm", "rnd")
-PAPER_METHODS = (BASELINE, "noisy_nets", *BONUSES)
+BONUSES = tuple(name for name in PAPER_METHODS if METHODS[name].bonus.name != "none")
 MONTEZUMA = SUITES["montezuma"][0]
 HARD, EASY = SUITES["hard"], SUITES["training"]
 
@@ -330,7 +331,8 @@ def _or_nan(value: float | None) -> float:
 
 
 def _scale(game: str) -> float:
-    return GAMES[game].span if game in GAMES else 1.0
+    row = find(game)
+    return row.span if row.has_scores else 1.0
 
 
 def _differences(scores: Scores, game: str, first: str, second: str) -> Array:

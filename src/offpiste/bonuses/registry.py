@@ -23,18 +23,16 @@ import torch
 from offpiste.bonuses.base import Bonus, Context
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError, did_you_mean
+from offpiste.methods import METHODS
 from offpiste.parsing import from_dict
 
 ENTRY_POINTS = "offpiste.bonuses"
-BUILT_IN: dict[str, str] = {
-    "cts": "offpiste.bonuses.cts:Cts",
-    "icm": "offpiste.bonuses.icm:Icm",
-    "pixelcnn": "offpiste.bonuses.pixelcnn:PixelCnn",
-    "rnd": "offpiste.bonuses.rnd:Rnd",
-    "rnd_released": "offpiste.bonuses.rnd:RndReleased",
-}
-"""Where our own bonuses are; imported only when asked for."""
 _METHODS = ("observe", "state", "load_state")
+
+
+def built_in() -> dict[str, str]:
+    """Return by name where our own bonuses are, as the table of methods says."""
+    return {row.bonus.name: row.bonus_class for row in METHODS.values() if row.bonus_class is not None}
 
 
 def find(name: str) -> type[Any]:
@@ -76,7 +74,7 @@ def is_declared(name: str) -> bool:
 
 def _declared() -> dict[str, str]:
     """Return by name where the bonuses are that can be asked for by name."""
-    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)} | BUILT_IN
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)} | built_in()
 
 
 def place_of(kind: type[Any]) -> str:
@@ -122,7 +120,7 @@ def options_of(config: BonusConfig) -> Any:
 
 def source_digest(name: str) -> str | None:
     """Return the hash of the file that a bonus of somebody else's is written in; ours have a version instead."""
-    if name == "none" or name in BUILT_IN:
+    if name == "none" or name in built_in():
         return None
     file = getattr(sys.modules[find(name).__module__], "__file__", None)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None

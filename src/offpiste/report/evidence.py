@@ -21,6 +21,7 @@ from offpiste.errors import RunMismatch
 from offpiste.parsing import to_dict
 from offpiste.report.look import ordered_games, ordered_methods
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.registry import find
 
 PAPER_FRAMES = 200_000_000
 
@@ -66,7 +67,7 @@ class Evidence:
 
     def normalised(self, game: str, method: str) -> stats.Array:
         """Return them on the scale from random play, 0, to a human, 1."""
-        about = GAMES[game]
+        about = find(game)
         return (self.finals(game, method) - about.random_score) / about.span
 
     def departures(self) -> dict[str, tuple[Any, Any]]:

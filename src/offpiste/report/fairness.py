@@ -3,21 +3,17 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from offpiste.analysis.runs import Run
 from offpiste.config import identity
-from offpiste.errors import OffpisteError
-from offpiste.methods import base_run
+from offpiste.methods import METHODS, PAPER_METHODS, base_run
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import frames_text, label, ordered_methods, title
 from offpiste.report.tables import Table, table_of
-
-PAPER_SETTINGS = {"epsilon_greedy": 0, "noisy_nets": 0, "cts": 8, "pixelcnn": 25, "icm": 54, "rnd": 45}
-"""Settings that the paper's authors tried for each method, with five seeds each, all on Montezuma's Revenge."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +146,7 @@ def _tuning(evidence: Evidence, method: str) -> Tuning:
         tuning_seeds=tuple(sorted({run.seed for run in tuning})),
         test_seeds=tuple(sorted({run.seed for run in tests})),
         shared_seeds=tuple(sorted({run.seed for run in tests if (run.game, run.seed) in used})),
-        elsewhere=PAPER_SETTINGS.get(method) if tests and all(map(_has_the_papers_constants, tests)) else None,
+        elsewhere=METHODS[method].paper_settings if tests and all(map(_has_the_papers_constants, tests)) else None,
         protocols=frozenset(run.protocol for run in tuning),
     )
 
@@ -180,12 +176,9 @@ _SCALED = "exploration.epsilon_decay_steps"
 
 def _has_the_papers_constants(run: Run) -> bool:
     """Whether a run chooses actions and is paid as its method is in the paper, constant by constant."""
-    if run.method not in PAPER_SETTINGS:
+    if run.method not in PAPER_METHODS:
         return False
-    try:
-        base = identity(base_run(run.game, run.method))
-    except OffpisteError:  # a game that this version does not know
-        return False
+    base = identity(replace(base_run(run.game, run.method), bonus=METHODS[run.method].bonus))
     here, there = (
         {key: value for key, value in settings.items() if key.startswith(("exploration.", "bonus.")) and key != _SCALED}
         for settings in (run.settings, base)

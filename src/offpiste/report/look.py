@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.analysis.claims import PAPER_METHODS
+from offpiste.methods import METHODS
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.registry import WORLDS, find
 
 INK = "#1b1d21"
 MUTED = "#5c626c"
@@ -51,14 +52,14 @@ class Look:
 
 
 SOLID, DASHED, DOTTED, DASH_DOTTED, LONG = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
-_OWN = {
-    "epsilon_greedy": Look("ε-greedy", INK, SOLID, "o"),
-    "noisy_nets": Look("NoisyNets", ORANGE, DASHED, "s"),
-    "cts": Look("CTS", BLUE, SOLID, "^"),
-    "pixelcnn": Look("PixelCNN", SKY, DASH_DOTTED, "v"),
-    "icm": Look("ICM", GREEN, DASHED, "D"),
-    "rnd": Look("RND", VERMILION, SOLID, "P"),
-    "rnd_released": Look("RND (released)", PURPLE, DOTTED, "X"),
+_OWN: dict[str, tuple[str, Any, str]] = {
+    "epsilon_greedy": (INK, SOLID, "o"),
+    "noisy_nets": (ORANGE, DASHED, "s"),
+    "cts": (BLUE, SOLID, "^"),
+    "pixelcnn": (SKY, DASH_DOTTED, "v"),
+    "icm": (GREEN, DASHED, "D"),
+    "rnd": (VERMILION, SOLID, "P"),
+    "rnd_released": (PURPLE, DOTTED, "X"),
 }
 # Others differ from these in their marker, and from each other in colour and dashes together.
 _OTHERS = [
@@ -69,27 +70,26 @@ _OTHERS = [
     )
 ]
 _SERIES = {"dopamine tf": "Dopamine TF, published", "dopamine jax": "Dopamine JAX, published"}
-_TITLES = {"montezuma_revenge": "Montezuma’s Revenge"}
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return how methods are drawn: the paper's always alike, any other by its name, unless another took that place."""
+    """Return how methods are drawn: ours always alike, any other by its name, unless another took that look."""
     found = {}
     free = dict.fromkeys(range(len(_OTHERS)))
     for name in ordered_methods(methods):
         if name in _OWN:
-            found[name] = _OWN[name]
+            found[name] = Look(label(name), *_OWN[name])
             continue
         wanted = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(_OTHERS)
         place = min(free, key=lambda place: (place - wanted) % len(_OTHERS)) if free else wanted
         free.pop(place, None)
-        found[name] = Look(name, *_OTHERS[place])
+        found[name] = Look(label(name), *_OTHERS[place])
     return found
 
 
 def label(method: str) -> str:
     """Return what a method is called on the page."""
-    return _OWN[method].label if method in _OWN else method
+    return METHODS[method].label if method in METHODS else method
 
 
 def series_look(series: str) -> Look:
@@ -101,7 +101,7 @@ def series_look(series: str) -> Look:
 
 def title(game: str) -> str:
     """Return the name of a game as people write it."""
-    return _TITLES.get(game, game.replace("_", " ").title())
+    return find(game).title or game.replace("_", " ").title()
 
 
 def file_name(game: str) -> str:
@@ -114,20 +114,20 @@ def file_name(game: str) -> str:
 
 def in_words(text: str) -> str:
     """Return a sentence with games and methods called as people do."""
-    names = {game: title(game) for game in GAMES} | {method: look.label for method, look in _OWN.items()}
+    names = {game: title(game) for game in GAMES} | {method: label(method) for method in METHODS}
     return re.sub(r"\b\w+\b", lambda word: names.get(word[0], word[0]), text).replace("'", "’")
 
 
 def ordered_methods(methods: Iterable[str]) -> list[str]:
-    """Return methods in the order of the paper, then others by name."""
-    places = {name: place for place, name in enumerate((*PAPER_METHODS, "rnd_released"))}
-    return sorted(set(methods), key=lambda name: (places.get(name, len(places)), name))
+    """Return methods in the order of their table, the paper's first, then others by name."""
+    indices = {name: index for index, name in enumerate(METHODS)}
+    return sorted(set(methods), key=lambda name: (indices.get(name, len(indices)), name))
 
 
 def ordered_games(games: Iterable[str]) -> list[str]:
-    """Return games in the order of the paper, then others by name."""
-    places = {name: place for place, name in enumerate(GAMES)}
-    return sorted(set(games), key=lambda name: (places.get(name, len(places)), name))
+    """Return games in the order of the table of worlds, the paper's first, then others by name."""
+    indices = {name: index for index, name in enumerate(WORLDS)}
+    return sorted(set(games), key=lambda game: (indices.get(find(game).name, len(indices)), game))
 
 
 def frames_text(frames: float) -> str:

@@ -17,6 +17,7 @@ from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlati
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import file_name, label, title
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.registry import find
 
 THRESHOLD_SHARE = 0.1
 """The threshold that a score is asked to pass, as a share of the way from random to human play."""
@@ -203,9 +204,10 @@ def game_table(evidence: Evidence, game: str) -> Table:
         "rooms": lambda method: middle(method, "rooms"),
         "cells": lambda method: middle(method, "cells"),
     }
-    if game not in GAMES:
+    known = find(game).has_scores
+    if not known:
         del columns["normalised"]
-    about = "a tenth of the way from random to human play" if game in GAMES else "no human score is known"
+    about = "a tenth of the way from random to human play" if known else "no human score is known"
     note = (
         "Mean to greatest: final scores, each the mean training return of a seed’s last ten iterations. The rest are "
         "medians over seeds: the score where random play is 0 and a human 1; the area under the curve, as mean return "
@@ -227,8 +229,8 @@ def score_table(evidence: Evidence) -> Table:
 
     columns: dict[str, Callable[[str], Any]] = {
         "game": title,
-        "random": lambda game: GAMES[game].random_score if game in GAMES else None,
-        "human": lambda game: GAMES[game].human_score if game in GAMES else None,
+        "random": lambda game: find(game).random_score if find(game).has_scores else None,
+        "human": lambda game: find(game).human_score if find(game).has_scores else None,
     }
     for method in evidence.methods:
         columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
@@ -321,7 +323,8 @@ def seeds_needed_table(evidence: Evidence) -> Table:
 
 def threshold_of(game: str) -> float:
     """Return the score that counts as having found something."""
-    return GAMES[game].score_at(THRESHOLD_SHARE) if game in GAMES else 0.0
+    row = find(game)
+    return row.score_at(THRESHOLD_SHARE) if row.has_scores else 0.0
 
 
 def _leaves(part: Part) -> Iterator[Part]:

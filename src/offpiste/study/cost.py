@@ -9,6 +9,7 @@ import math
 import time
 
 from offpiste.config import RunConfig
+from offpiste.methods import METHODS
 from offpiste.store.layout import MILESTONES
 from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
 
@@ -21,8 +22,6 @@ _RESERVED_ENTRY_BYTES = 1_300  # the same in memory while a checkpoint is restor
 _LEAF_BYTES = 8  # its priority in a checkpoint
 _PROCESS_GB = 0.9  # Python, torch, numba and Ray's worker
 _RECORD_BYTES = 1_500_000  # tables of 200 iterations
-_BONUS_MB = {"none": 0.0, "cts": 10.0, "pixelcnn": 0.3, "icm": 4.1, "rnd": 71.1, "rnd_released": 71.1}
-_OTHER_BONUS_MB = 71.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,7 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
     """Return what one run costs."""
     steps = config.frames // config.world.frame_skip
     weights = 4e-6 * parameters(config)
-    bonus = _BONUS_MB.get(config.bonus.name, _OTHER_BONUS_MB)
+    bonus = bonus_mb(config.bonus.name)
     capacity = config.agent.replay_capacity
     checkpoint = 4 * weights + bonus + 1e-6 * _LEAF_BYTES * capacity
     new_pictures = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
@@ -56,6 +55,12 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
         kept_gb=1e-3 * kept,
         run_days=all_steps(config) / steps_per_second / 86_400 if steps_per_second else None,
     )
+
+
+def bonus_mb(bonus: str) -> float:
+    """Return the megabytes of a bonus in a checkpoint; one that is not ours counts as the largest of ours."""
+    sizes = {"none": 0.0} | {row.bonus.name: row.checkpoint_mb for row in METHODS.values() if row.bonus_class}
+    return sizes.get(bonus, max(sizes.values()))
 
 
 def all_steps(config: RunConfig) -> float:

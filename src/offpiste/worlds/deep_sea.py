@@ -8,7 +8,6 @@ and nothing else. One thing is ours: a dive ends on the floor below the last row
 most bonuses pay for the picture in which an action is taken, and could not tell the place of the treasure otherwise.
 """
 
-import re
 from typing import Any
 
 import gymnasium
@@ -22,8 +21,8 @@ from offpiste.store import arrays
 from offpiste.worlds.base import FRAME_SHAPE
 from offpiste.worlds.games import Location
 
-NAME = "deep_sea_{}"
-SMALLEST, LARGEST = 2, 27
+NAME = "deep_sea_N"
+SIZES = range(2, 28)
 """Pictures of 84 × 84 show larger grids poorly: cells would be under 3 pixels wide."""
 MOVE_COST = 0.01
 TREASURE = 1.0
@@ -55,15 +54,9 @@ steps, true counts found the treasure of 10 rows within 300 dives on 8 of 12 see
 action in a cell that they had visited some 40 times; as it is now they found it on 24 of 24."""
 
 
-def size_of(game: str) -> int | None:
-    """Return N of a name such as deep_sea_14, or None for another game."""
-    match = re.fullmatch(r"deep_sea_(\d+)", game)
-    if match is None:
-        return None
-    size = int(match[1])
-    if not SMALLEST <= size <= LARGEST:
-        raise ConfigError(f"deep_sea goes from deep_sea_{SMALLEST} to deep_sea_{LARGEST}, not to {game}")
-    return size
+def open_deep_sea(game: str, config: WorldConfig, _: np.random.Generator) -> "DeepSea":
+    """Return the grid whose N is at the end of a name such as deep_sea_14."""
+    return DeepSea(int(game.rpartition("_")[2]), config)
 
 
 class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):

@@ -1,11 +1,13 @@
-"""The twelve games of the paper as data: suites, yardsticks, and the RAM bytes that say where the player is.
+"""What a world's row says, and the rows of the paper's twelve games: suites, scores to compare with, RAM bytes.
 
 Random and human scores are those of the table that dqn_zoo and the papers around Agent57 use (van Hasselt et
 al., 2016, and later). RAM bytes come from AtariARI (Anand et al., 2019), Pitfall's scene from its own memory;
 each was checked on real play (tests/worlds/test_games.py). Other games train as well, without a location.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +43,32 @@ class Location:
 
 @dataclass(frozen=True)
 class Game:
-    """One game: where it belongs, and what its scores are measured against."""
+    """One world: how to open it, and all that differs from one world to another; the defaults are any ALE game's."""
 
     name: str
-    suite: str
-    random_score: float
-    """Mean return of uniformly random play."""
-    human_score: float
-    """Mean return of a professional tester."""
+    """The game of a run; an N in it stands for each of `sizes`."""
+    suite: str = ""
+    """The paper's set of games that it is in; empty for all others."""
+    random_score: float = math.nan
+    """Mean return of uniformly random play; NaN where it is not known."""
+    human_score: float = math.nan
+    """Mean return of a professional tester; NaN where it is not known."""
     location: Location | None = None
+    title: str = ""
+    """What people call it, where that is not the name in capitals."""
+    opener: str = "offpiste.worlds.atari:AtariGame"
+    """What opens it, module:name, called with game, settings and generator; imported when it is first asked for."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What a run sets differently from the paper's protocol, for every method alike."""
+    constants: str = "atari"
+    """Which constants of a method go with it (`Method.constants`)."""
+    sizes: range = range(0)
+    """The sizes that it comes in; empty where there is only one."""
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether random and human play are known."""
+        return not math.isnan(self.span)
 
     @property
     def span(self) -> float:
@@ -64,7 +83,9 @@ class Game:
 GAMES: dict[str, Game] = {
     game.name: game
     for game in (
-        Game("montezuma_revenge", "montezuma", 0.0, 4753.3, Location(room=3, x=42, y=43, level=57)),
+        Game(
+            "montezuma_revenge", "montezuma", 0.0, 4753.3, Location(room=3, x=42, y=43, level=57), "Montezuma’s Revenge"
+        ),
         Game("freeway", "hard", 0.0, 29.6, Location(y=14)),
         Game("gravitar", "hard", 173.0, 3351.4),
         Game("private_eye", "hard", 24.9, 69571.3, Location(room=92, x=63, y=86)),

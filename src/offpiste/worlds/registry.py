@@ -1,5 +1,10 @@
-"""Find a world by the name of its game: any game of the ALE, or deep_sea_N."""
+"""The table of worlds, one row each, and what a run asks of it by the name of its game.
 
+A world outside the paper is a module here that offers what `base.py` asks for, and a row below.
+"""
+
+import pkgutil
+import re
 from typing import Any
 
 import numpy as np
@@ -7,32 +12,61 @@ import numpy as np
 from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.worlds import deep_sea
-from offpiste.worlds.atari import AtariGame, known_games
 from offpiste.worlds.base import World
-from offpiste.worlds.games import GAMES, Location
+from offpiste.worlds.games import GAMES, Game, Location
+
+_OTHERS = (
+    Game(
+        deep_sea.NAME,
+        location=deep_sea.LOCATION,
+        opener="offpiste.worlds.deep_sea:open_deep_sea",
+        settings=deep_sea.SETTINGS,
+        constants="deep_sea",
+        sizes=deep_sea.SIZES,
+    ),
+)
+WORLDS: dict[str, Game] = GAMES | {row.name: row for row in _OTHERS}
+"""Every world that has a row, in the order in which lists show them; all other games of the ALE have the defaults."""
+
+
+def find(game: str) -> Game:
+    """Return the row of a game, of whatever size; a game without one gets the defaults of the ALE's."""
+    sized = (row for row in WORLDS.values() if row.sizes and re.fullmatch(row.name.replace("N", r"\d+"), game))
+    return WORLDS.get(game) or next(sized, Game(game))
 
 
 def open_world(game: str, config: WorldConfig, generator: np.random.Generator) -> World:
     """Start a game; everything random in it is drawn from the generator."""
     check_game(game)
-    size = deep_sea.size_of(game)
-    return AtariGame(game, config, generator) if size is None else deep_sea.DeepSea(size, config)
+    world: World = pkgutil.resolve_name(find(game).opener)(game, config, generator)
+    return world
 
 
 def check_game(name: str) -> None:
     """Refuse a game that does not exist."""
-    if deep_sea.size_of(name) is None and name not in known_games():
-        known = [*known_games(), deep_sea.NAME.format(14)]
+    row = find(name)
+    if row.name in WORLDS:
+        names = _names(row)
+        if name not in names:
+            raise ConfigError(f"{row.name} goes from {names[0]} to {names[-1]}, got {name}")
+        return
+    from offpiste.worlds.atari import known_games  # brings the emulator
+
+    known = {*known_games(), *(_names(row)[len(row.sizes) // 2] for row in WORLDS.values())}
+    if name not in known:
         raise ConfigError(f"no game named {name!r}{did_you_mean(name, known)}")
 
 
 def location(game: str) -> Location | None:
     """Return the bytes of memory that locate the player, or None where they are not known."""
-    if deep_sea.size_of(game) is not None:
-        return deep_sea.LOCATION
-    return GAMES[game].location if game in GAMES else None
+    return find(game).location
 
 
 def settings(game: str) -> dict[str, Any]:
     """Return what a run in this world sets differently from the paper's protocol, for every method alike."""
-    return {} if deep_sea.size_of(game) is None else deep_sea.SETTINGS
+    return find(game).settings
+
+
+def _names(row: Game) -> list[str]:
+    """Return the games of a row: one for each of its sizes."""
+    return [row.name.replace("N", str(size)) for size in row.sizes] or [row.name]
