@@ -296,6 +296,17 @@ def test_an_import_is_found_and_a_damaged_one_is_named(store: Folder, tmp_path: 
     assert summarise(results) == []
 
 
+def test_a_column_whose_name_begins_like_a_table_does_not_read_that_table(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(store, config_of(), THREE)
+    results = load(store)
+    opened: list[str] = []
+    monkeypatch.setattr(results, "_open", opened.append)
+    results.query("SELECT cells_total FROM iterations")
+    assert opened == []  # cells may be millions
+
+
 def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
     write_run(store, config_of(), THREE)
     program = (

@@ -61,6 +61,9 @@ class GoodLearner(Good):
     def learn(self, batch: Any) -> None:
         self.learned += float(batch.frames[:, -1].mean()) * self.draw()
 
+    def scalars(self) -> Any:
+        return {"learned": self.learned, "steps": self.steps}
+
     def state(self) -> Any:
         return super().state() | {"learned": self.learned}
 
@@ -266,6 +269,50 @@ class WritesIntoTheBatch(GoodLearner):
 class LearnsFromSomethingElse(Good):
     def learn(self, picture: NDArray[np.uint8]) -> float:
         return float(picture.mean())
+
+
+class LogsNaN(Good):
+    def scalars(self) -> Any:
+        return {"loss": math.nan if self.steps > 1_000 else 0.0}
+
+
+class LogsATensor(Good):
+    def scalars(self) -> Any:
+        return {"weight": torch.tensor(self.weight)}
+
+
+class LogsAndRaises(Good):
+    def scalars(self) -> Any:
+        return {"loss": self.loss}  # type: ignore[attr-defined]
+
+
+class DrawsToLog(Good):
+    def scalars(self) -> Any:
+        return {"sample": self.draw()}
+
+
+class DrawsFromTorchToLog(Good):
+    def scalars(self) -> Any:
+        return {"sample": float(torch.rand(()))}
+
+
+class CountsWhatItLogs(Good):
+    def scalars(self) -> Any:
+        self.steps += 1
+        return {"steps": self.steps}
+
+
+class ForgetsWhatItLogs(Good):
+    """Logs a sum over all steps that its state lacks."""
+
+    total = 0.0
+
+    def observe(self, transition: Transition) -> Any:
+        self.total += transition.action
+        return super().observe(transition)
+
+    def scalars(self) -> Any:
+        return {"actions": self.total}
 
 
 class Constant(Good):

@@ -10,6 +10,7 @@ from offpiste.config import WorldConfig
 from offpiste.run.coverage import Coverage, picture_cell
 from offpiste.seeding import stream
 from offpiste.store import arrays
+from offpiste.store.records import cells_table
 from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.games import GAMES, Location
 
@@ -200,3 +201,52 @@ def test_coverage_goes_on_from_bytes_in_the_middle_of_an_episode(location: Locat
     expected = columns(original)
     assert columns(again) == expected
     assert 0 < expected["cells_new"] < expected["cells_total"]
+
+
+@pytest.mark.parametrize("location", [None, MONTEZUMA, Location(y=43)], ids=["frame", "located", "y alone"])
+def test_first_steps_and_visits_are_those_of_a_dictionary(location: Location | None) -> None:
+    generator = np.random.default_rng(0)
+    coverage, again = Coverage(location), Coverage(location)
+    expected: dict[int, list[int]] = {}
+    for step in range(400):
+        memory = ram(room=int(generator.integers(3)), x=int(generator.integers(64)), y=int(generator.integers(64)))
+        frame = shade(int(generator.integers(256)))
+        coverage.visit(memory, frame, step)
+        cell = picture_cell(frame) if location is None else location.place(memory)[1]
+        expected.setdefault(cell, [step, 0])[1] += 1
+        if step == 200:  # saved, and restored in its own place
+            again.load_state(arrays.unpack(arrays.pack(coverage.state())))
+            again.load_cells(arrays.unpack(arrays.pack(coverage.cells())))
+            coverage = again
+    found = coverage.cells()
+    columns = (found["cell"].tolist(), found["first_step"].tolist(), found["visits"].tolist())
+    assert {cell: [first, visits] for cell, first, visits in zip(*columns, strict=True)} == expected
+    assert columns[0] == sorted(expected)
+    assert sum(columns[2]) == 400
+
+
+def test_cells_become_rows_with_room_x_and_y_where_they_are_known() -> None:
+    coverage = Coverage(MONTEZUMA)
+    coverage.visit(ram(room=1, x=77, y=235, level=2), NO_FRAME, 7)
+    place = {"room": 513, "x": 72, "y": 232}  # room 1 + 2·256; 77 and 235 rounded down to multiples of 8
+    assert cells_table(coverage.cells()).to_pylist() == [place | {"cell": 525_629, "first_step": 7, "visits": 1}]
+    half_known = Coverage(Location(y=43))
+    half_known.visit(ram(room=1, x=77, y=235), NO_FRAME, 0)
+    nowhere: dict[str, int | None] = dict.fromkeys(("room", "x", "y"))
+    rows = [nowhere | {"y": 232, "cell": 29, "first_step": 0, "visits": 1}]
+    assert cells_table(half_known.cells()).to_pylist() == rows
+    unknown = Coverage(None)
+    unknown.visit(ram(), shade(0), 3)
+    rows = [nowhere | {"cell": picture_cell(shade(0)), "first_step": 3, "visits": 1}]
+    assert cells_table(unknown.cells()).to_pylist() == rows
+
+
+def test_cells_seen_before_they_were_counted_have_no_first_step() -> None:
+    before, coverage = Coverage(MONTEZUMA), Coverage(MONTEZUMA)
+    for x in (0, 8):
+        before.visit(ram(x=x), NO_FRAME, 5)
+    coverage.load_state(before.state())
+    for x in (8, 16):
+        coverage.visit(ram(x=x), NO_FRAME, 6)
+    rows = cells_table(coverage.cells()).to_pylist()
+    assert [(row["x"], row["first_step"], row["visits"]) for row in rows] == [(0, None, 0), (8, None, 1), (16, 6, 1)]

@@ -22,6 +22,7 @@ from offpiste.store.checkpoints import read_manifest
 from offpiste.store.records import LOGGED, TABLES, from_parquet
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
+from offpiste.study.keep import keep_results
 from offpiste.types import Transition
 from tests.run.small import small_run
 from tests.run.test_train import at_call, reported_at_every_step, tiny_run
@@ -226,6 +227,14 @@ def test_a_run_of_format_1_is_resumed_and_scalars_and_cells_begin_there(format_1
     known, visits = results.columns("SELECT count(first_step), sum(visits)::BIGINT FROM cells")
     assert (known, visits) == ([0], [274 - 123 + 13])  # its 31 cells are all older; episodes 13 to 25 started since
     assert results.query("SELECT * FROM cells").num_rows == 31
+    assert results.warnings == []
+
+
+def test_the_results_of_a_run_of_format_1_load_without_a_warning_too(format_1: Folder) -> None:
+    keep_results(format_1)
+    assert read_manifest(format_1, format_1.list("manifests")[-1])["format"] == 1
+    results = load(format_1)
+    assert [results.query(f"SELECT * FROM {table}").num_rows for table in ("scalars", "cells")] == [0, 0]  # noqa: S608
     assert results.warnings == []
 
 

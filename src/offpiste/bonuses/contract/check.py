@@ -81,10 +81,10 @@ def _examine(
     _skip_what_is_declared(kind, watch)
     try:
         _compare_with_twin(watch, twin, steps[:SAVED_AFTER_STEPS])
-        _ask_for_scalars(watch)
         saved = _saved(watch)
-        _compare_with_restored(watch, twin, other, saved, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
-        del twin, other
+        restored = _compare_with_restored(watch, twin, other, saved, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
+        _compare_scalars(watch, restored)
+        del twin, other, restored
         if saved is not None and new_process and not findings.failed:
             _compare_with_new_process(watch, kind, settings, saved)
         findings.accept(Check.RESUME)
@@ -142,37 +142,6 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
     watch.findings.accept(Check.SEED)
 
 
-def _ask_for_scalars(watch: Watch) -> None:
-    """Ask for what the watched bonus records, and compare the bonus with what it was before."""
-    specimen, findings = watch.specimen, watch.findings
-    if not watch.logs:
-        return
-    try:
-        before = _state_of(specimen), generator_state(specimen.generator)
-        found = specimen.call("scalars")
-        drew_from = specimen.drew_from
-        after = generator_state(specimen.generator), _state_of(specimen)
-    except Raised as raised:
-        findings.fail(Check.SCALARS, str(raised))
-        return
-    place = f"after step {specimen.observed:,}"
-    if fault := fault_of_scalars(found):
-        findings.fail(Check.SCALARS, f"{fault} ({place})")
-    if drew_from or before[1] != after[0]:
-        where = f"the global generator of {drew_from[0]}" if drew_from else "context.generator"
-        findings.fail(Check.SCALARS, f"scalars drew from {where} {place}; record numbers that are at hand")
-    if before[0] != after[1]:
-        findings.fail(Check.SCALARS, f"scalars changed what state() returns {place}; it must leave the bonus as it is")
-
-
-def _state_of(specimen: Specimen) -> bytes | None:
-    """Return the state of a bonus as bytes, or None where it cannot be saved, of which another check tells."""
-    try:
-        return arrays.pack(specimen.call("state"))
-    except Exception:
-        return None
-
-
 def _saved(watch: Watch) -> Saved | None:
     """Save the watched bonus as a run does."""
     findings = watch.findings
@@ -191,7 +160,8 @@ def _saved(watch: Watch) -> Saved | None:
 
 def _compare_with_restored(
     watch: Watch, twin: Specimen, other: Specimen, saved: Saved | None, steps: Sequence[Transition]
-) -> None:
+) -> Specimen | None:
+    """Compare a bonus that is restored from the saved state, and return it if that could be done."""
     findings = watch.findings
     repeats = findings.results[Check.SEED].outcome == "ok"
     restored = other if saved is not None and _takes_up(other, saved, findings) else None
@@ -218,15 +188,58 @@ def _compare_with_restored(
                 "state() and load_state() carry all that later bonuses depend on: counts, statistics, optimisers",
             )
     findings.accept(Check.STATE)
-    if restored is not None and watch.logs:
-        expected_scalars, found_scalars = watch.specimen.call("scalars"), restored.call("scalars")
-        if expected_scalars != found_scalars:
-            findings.fail(
-                Check.SCALARS,
-                f"restored after step {SAVED_AFTER_STEPS}, it records {found_scalars} after step "
-                f"{watch.specimen.observed} instead of {expected_scalars}; record numbers of the last step, or of "
-                "what state() holds",
-            )
+    return restored
+
+
+def _compare_scalars(watch: Watch, restored: Specimen | None) -> None:
+    """Ask the watched bonus and the restored one for what they record; after that, both may have changed."""
+    expected = _ask_for_scalars(watch)
+    if restored is None or expected is None or Check.RESUME in watch.findings.results:  # it differs already
+        return
+    try:
+        found = restored.call("scalars")
+    except Raised as raised:
+        watch.findings.fail(Check.SCALARS, f"once restored, {raised}")
+        return
+    if found != expected:
+        watch.findings.fail(
+            Check.SCALARS,
+            f"restored after step {SAVED_AFTER_STEPS}, it records {found} after step {restored.observed} instead of "
+            f"{expected}; record numbers of the last step, or of what state() holds",
+        )
+
+
+def _ask_for_scalars(watch: Watch) -> Mapping[str, float] | None:
+    """Return what the watched bonus records, or None where it does not; see that asking leaves it as it was."""
+    specimen, findings = watch.specimen, watch.findings
+    if not watch.logs:
+        return None
+    state, generator = _state_of(specimen), generator_state(specimen.generator)
+    try:
+        found = specimen.call("scalars")
+    except Raised as raised:
+        findings.fail(Check.SCALARS, str(raised))
+        return None
+    place = f"after step {specimen.observed:,}"
+    drew_from = [f"the global generator of {library}" for library in specimen.drew_from]
+    if generator_state(specimen.generator) != generator:
+        drew_from.append("context.generator")
+    if drew_from:
+        findings.fail(Check.SCALARS, f"scalars drew from {drew_from[0]} {place}; record numbers that are at hand")
+    if _state_of(specimen) != state:
+        findings.fail(Check.SCALARS, f"scalars changed what state() returns {place}; it must leave the bonus as it is")
+    if fault := fault_of_scalars(found):
+        findings.fail(Check.SCALARS, f"{fault} ({place})")
+        return None
+    return dict(found)
+
+
+def _state_of(specimen: Specimen) -> bytes | None:
+    """Return the state of a bonus as bytes, or None where it cannot be saved, which is a finding of its own."""
+    try:
+        return arrays.pack(specimen.call("state"))
+    except Exception:
+        return None
 
 
 def _takes_up(other: Specimen, saved: Saved, findings: Findings) -> bool:
