@@ -7,17 +7,20 @@ from offpiste.parsing import from_dict
 
 
 def test_the_six_methods_of_the_paper_have_its_constants() -> None:
-    scales = {name: method.bonus.scale for name, method in methods.METHODS.items() if method.bonus.name != "none"}
-    assert scales == {"cts": 5e-4, "pixelcnn": 0.1, "icm": 5e-3, "rnd": 1e-4, "rnd_released": 5e-5}
-    assert set(methods.METHODS) - set(scales) == {"epsilon_greedy", "noisy_nets"}
+    assert methods.PAPER_METHODS == ("epsilon_greedy", "noisy_nets", "cts", "pixelcnn", "icm", "rnd")
+    assert list(methods.METHODS)[:6] == list(methods.PAPER_METHODS)
+    paid = {name: methods.find(name).bonus for name in methods.PAPER_METHODS if methods.find(name).bonus.name != "none"}
+    scales = {name: bonus.scale for name, bonus in paid.items()}
+    assert scales == {"cts": 5e-4, "pixelcnn": 0.1, "icm": 5e-3, "rnd": 1e-4}
+    assert {name for name, bonus in paid.items() if not bonus.clip_sum} == {"rnd"}
     assert methods.find("pixelcnn").bonus.options == {"decay": 1.0}
     assert methods.find("icm").bonus.options == {"forward_weight": 0.005}
     assert methods.find("rnd").bonus.options == {"learning_rate": 2e-4}
 
 
-def test_only_rnd_leaves_the_sum_unclipped() -> None:
-    unclipped = {name for name, method in methods.METHODS.items() if not method.bonus.clip_sum}
-    assert unclipped == {"rnd", "rnd_released"}
+def test_rnd_as_released_has_the_constants_of_its_code() -> None:
+    released = methods.find("rnd_released").bonus
+    assert (released.scale, released.clip_sum, released.options) == (5e-5, False, {"learning_rate": 1e-4})
 
 
 @pytest.mark.parametrize("name", [name for name, method in methods.METHODS.items() if method.bonus.name != "none"])
