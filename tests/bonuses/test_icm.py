@@ -54,6 +54,18 @@ def test_the_last_step_of_an_episode_pays_nothing_and_teaches_nothing(end: str) 
     assert_same(bonus.state(), before)
 
 
+def test_both_losses_of_the_last_step_are_logged_and_none_where_it_ended_an_episode() -> None:
+    bonus = make()
+    assert bonus.scalars() == {}
+    paid = bonus.observe(transition())
+    logged = bonus.scalars()
+    assert logged.keys() == {"forward_loss", "inverse_loss"}
+    assert logged["forward_loss"] == 0.5 * paid
+    assert logged["inverse_loss"] == pytest.approx(math.log(ACTIONS), abs=0.01)  # small weights tell no action
+    bonus.observe(transition(terminated=True))
+    assert bonus.scalars() == {}
+
+
 def test_curiosity_does_not_count_visits_and_is_never_negative() -> None:
     assert not Icm.measures_visits
     assert not getattr(Icm, "can_be_negative", False)

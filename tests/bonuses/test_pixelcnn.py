@@ -287,6 +287,15 @@ def test_a_picture_seen_again_pays_more_at_first_and_far_less_in_the_end() -> No
     assert min(bonuses) >= 0.0
 
 
+def test_the_gain_is_logged_before_it_is_decayed() -> None:
+    bonus, twin = small_bonus(), small_bonus()
+    assert bonus.scalars() == {}
+    for seen in noise(20, 2):
+        gain = twin.prediction_gain(symbols(seen.frame))
+        bonus.observe(seen)
+        assert bonus.scalars() == {"prediction_gain": gain}
+
+
 def test_only_the_newest_picture_counts() -> None:
     (step,) = noise(20, 1)
     elsewhere = transition(step.frame)

@@ -286,6 +286,22 @@ def test_a_novel_picture_is_above_the_usual_in_the_released_bonus_too() -> None:
     assert (np.diff(novel) < 0.0).all()
 
 
+def test_the_mean_loss_over_the_features_is_logged() -> None:
+    bonus = make(Rnd)
+    assert bonus.scalars() == {}
+    bonus.observe(transition(0))
+    paid = bonus.observe(transition(1))
+    assert bonus.scalars() == {"predictor_loss": paid / FEATURES}
+
+
+def test_the_released_bonus_logs_its_running_mean_too() -> None:
+    bonus, losses = make(RndReleased), []
+    for seed in range(3):
+        bonus.observe(transition(seed))
+        losses.append(bonus.scalars()["predictor_loss"])
+    assert bonus.scalars()["predictor_loss_mean"] == pytest.approx(sum(losses) / 3)
+
+
 def test_only_the_released_bonus_can_be_negative_and_each_has_its_own_learning_rate() -> None:
     assert RndReleased.can_be_negative
     assert not getattr(Rnd, "can_be_negative", False)
