@@ -15,6 +15,7 @@ from offpiste.run.film import film
 from offpiste.run.train import train
 from offpiste.store import layout
 from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_object
+from offpiste.store.records import TABLES
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
@@ -49,7 +50,7 @@ def test_weights_and_tables_stay_and_the_rest_goes(finished: Folder) -> None:
     assert not holds_only_results(finished)
     keep_results(finished)
     assert holds_only_results(finished)
-    assert len(tables) == 4
+    assert tables.keys() == {f"{table}.parquet" for table in TABLES}
     assert tables == {name: finished.get(name) for name in tables}
     assert list(evaluate(finished, 2, seed=1)) == played
     assert newest_object(finished, "kept/000001-weights") == first
