@@ -134,7 +134,7 @@ def test_the_new_process_of_check_bonus_looks_in_the_current_folder_last(
     assert not list(hostile.glob("*.ran"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_the_workers_of_a_study_look_in_the_current_folder_last(launcher: str, hostile: Path) -> None:
     add_bonus(hostile)

@@ -90,7 +90,7 @@ def test_a_process_that_slept_anywhere_in_training_takes_nothing_from_a_finished
         assert status.read_one(Folder(store), RUN).state == "done", store.name
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_process_that_slept_while_it_dropped_the_replay_takes_nothing_from_an_attempt_that_went_further(
     tmp_path: Path,
 ) -> None:

@@ -38,14 +38,17 @@ def test_a_restored_game_goes_on_as_the_saved_one() -> None:
     assert diverging("montezuma_revenge", count=5, steps=400) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["montezuma_revenge", "freeway", "seaquest"])
 def test_none_of_200_restores_into_fresh_emulators_diverges(name: str) -> None:
     assert diverging(name, count=200, steps=3000) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["montezuma_revenge", "freeway", "seaquest"])
+@pytest.mark.parametrize(
+    "name",
+    ["montezuma_revenge", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("freeway", "seaquest"))],
+)
 def test_none_of_20_restores_into_fresh_processes_diverges(name: str, tmp_path: Path) -> None:
     actions, digests, snapshots = reference(name, 3000, random_moments(20, 3000))
     for moment, snapshot in snapshots.items():
