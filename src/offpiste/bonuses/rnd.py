@@ -58,7 +58,7 @@ class Rnd:
         return self._distillation.learn(normalise(frame, self._mean, deviation))
 
     def scalars(self) -> dict[str, float]:
-        """Return the loss of the predictor on the last picture."""
+        """Return the loss of the predictor on the last frame."""
         return self._distillation.scalars()
 
     def state(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class RndReleased:
         return (loss - self._loss_mean) / self._loss_spread
 
     def scalars(self) -> dict[str, float]:
-        """Return the loss of the predictor on the last picture, and its running mean."""
+        """Return the loss of the predictor on the last frame, and its running mean."""
         return self._distillation.scalars() | {"predictor_loss_mean": self._loss_mean}
 
     def state(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Distillation:
         self.predictor = self._network(context, hidden_layers=2)
         self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=learning_rate, eps=1e-5, fused=True)
         self.loss: float | None = None
-        """Mean squared error over the features on the last picture; not part of the state."""
+        """Mean squared error over the features on the last frame; not part of the state."""
         self._input = np.empty((1, 1, *context.frame_shape), np.float32)
 
     def learn(self, picture: NDArray[np.float64]) -> float:
@@ -157,7 +157,7 @@ class Distillation:
         return summed
 
     def scalars(self) -> dict[str, float]:
-        """Return the loss of the predictor on the last picture, once there was one."""
+        """Return the loss of the predictor on the last frame, once there was one."""
         return {} if self.loss is None else {"predictor_loss": self.loss}
 
     def state(self) -> dict[str, Any]:

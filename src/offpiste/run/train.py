@@ -204,9 +204,7 @@ class _Attempt:
         self.curves.iteration(step.iteration)
         if self.loop.tracker.phase == "evaluation":
             return  # the iteration goes on with its evaluation
-        now, steps = time.monotonic(), self.loop.tracker.training_steps
-        seconds, done = now - self.iteration_start[0], steps - self.iteration_start[1]
-        self.iteration_start = (now, steps)
+        seconds, done, self.iteration_start = self._since(self.iteration_start)
         iteration = step.iteration.iteration
         self.records.add("timing", TimingRow(iteration, self.about.attempt, utc_now(), seconds, done, done / seconds))
         self.records.seal(iteration)
@@ -216,11 +214,14 @@ class _Attempt:
                 self.kept[layout.milestone(iteration, "bonus")] = arrays.pack(self.loop.bonus.state())
 
     def _note_scalars(self, scalars: Mapping[str, float]) -> None:
-        now, steps = time.monotonic(), self.loop.tracker.training_steps
-        seconds, done = now - self.window_start[0], steps - self.window_start[1]
-        self.window_start = (now, steps)
+        seconds, done, self.window_start = self._since(self.window_start)
         for name, value in {**scalars, "steps_per_second": done / seconds}.items():
-            self.records.add("scalars", ScalarRow(steps, name, value))
+            self.records.add("scalars", ScalarRow(self.loop.tracker.training_steps, name, value))
+
+    def _since(self, start: tuple[float, int]) -> tuple[float, int, tuple[float, int]]:
+        """Return the seconds and the steps of training since a moment, and the moment that it is now."""
+        now = (time.monotonic(), self.loop.tracker.training_steps)
+        return now[0] - start[0], now[1] - start[1], now
 
     def _write_tables(self, *, finished: bool) -> None:
         rows = {table: self.records.rows(table) for table in LOGGED}
