@@ -72,6 +72,21 @@ class GoodLearner(Good):
         self.learned = state["learned"]
 
 
+class GoodEpisodic(Good):
+    """Counts anew in each episode."""
+
+    scope = "episodic"
+
+    def observe(self, transition: Transition) -> Any:
+        paid = super().observe(transition)
+        if self.forgets_at(transition):
+            self.counts = {}
+        return paid
+
+    def forgets_at(self, transition: Transition) -> bool:
+        return transition.over
+
+
 class WithoutOptions(Good):
     Options = None
 
@@ -328,6 +343,28 @@ class FallsWithTime(Good):
 
 class DeclaresThatItDoesNotMeasureVisits(Constant):
     measures_visits = False
+
+
+class NeverForgets(GoodEpisodic):
+    def forgets_at(self, transition: Transition) -> bool:
+        return False
+
+
+class ForgetsAtTerminationOnly(GoodEpisodic):
+    def forgets_at(self, transition: Transition) -> bool:
+        return transition.terminated
+
+
+class DoesNotDeclareThatItForgets(GoodEpisodic):
+    scope = "lifelong"
+
+
+class DeclaresBothAndNeverForgets(NeverForgets):
+    scope = "both"
+
+
+class DeclaresAScopeThatThereIsNot(Good):
+    scope = "seasonal"
 
 
 def halve(array: NDArray[np.uint8]) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from offpiste.bonuses.contract import check, play
+from offpiste.bonuses.contract import play
 from offpiste.bonuses.contract.check import check_bonus
-from offpiste.bonuses.contract.play import new_transition, warm_up
+from offpiste.bonuses.contract.play import new_transition, visits, warm_up
 from offpiste.bonuses.contract.report import Check, Report, Result
 from offpiste.bonuses.registry import built_in, find
 from offpiste.worlds.base import MOST_ACTIONS
@@ -37,8 +37,8 @@ def words(report: Report, which: Check) -> str:
 def test_our_own_bonuses_keep_the_contract(name: str) -> None:
     report = check_bonus(find(name))
     assert report.passed, report
-    declared = {"icm": {Check.VISITS}, "rnd_released": {Check.SIGN}}
-    logs = set() if name == "cts" else {Check.SCALARS}
+    declared = {"icm": {Check.VISITS, Check.SCOPE}, "rnd_released": {Check.SIGN}}
+    logs = {Check.SCALARS} if name in ("pixelcnn", "icm", "rnd", "rnd_released") else set()
     assert outcomes(report, "skipped") == PLAIN - logs | declared.get(name, set())
 
 
@@ -80,7 +80,7 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.WritesIntoTheMemory, Check.INPUTS, r"observe changed transition.ram at step 1; "),
         (broken.WritesIntoTheBatch, Check.INPUTS, r"learn changed batch.frames at step 37; .*batch.frames.copy\(\)"),
         (broken.LearnsFromSomethingElse, Check.LEARN, r"learn raised AttributeError: .*'mean'.* called with batches"),
-        (broken.LogsNaN, Check.SCALARS, r"scalars\(\)\['loss'\] must be finite, got nan; .* \(after step 2,301\)"),
+        (broken.LogsNaN, Check.SCALARS, r"scalars\(\)\['loss'\] must be finite, got nan; .* \(after step 2,343\)"),
         (broken.LogsATensor, Check.SCALARS, r"must be a float, got torch.Tensor; return float\(...\) \(after step 410"),
         (broken.LogsAndRaises, Check.SCALARS, r"scalars raised AttributeError: .*'loss'.* \(line \d+ of its file\)"),
         (broken.DrawsToLog, Check.SCALARS, r"scalars drew from context.generator after step 410; "),
@@ -89,6 +89,15 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.ForgetsWhatItLogs, Check.SCALARS, r"restored after step 220, it records .* after step 410 instead of"),
         (broken.Constant, Check.VISITS, r"paid 1 on average .*, 1 over 200 to 300, .*`measures_visits = False`"),
         (broken.FallsWithTime, Check.VISITS, r"paid 0.0223 .*, 0.021\d* over .* another new one 0.0208"),
+        (broken.NeverForgets, Check.SCOPE, r"episodic; .* from 0.\d+ to 0.0\d+ paid 0.0\d+ .*, and 0.0\d+ .*; clear"),
+        (
+            broken.ForgetsAtTerminationOnly,
+            Check.SCOPE,
+            r"paid 0.0\d+ .* after truncation, and 0.[1-9]\d+ after termin",
+        ),
+        (broken.DoesNotDeclareThatItForgets, Check.SCOPE, r"lifelong; .* paid 0.[1-9]\d+ .*; declare `scope = \"epis"),
+        (broken.DeclaresBothAndNeverForgets, Check.SCOPE, r"both; .* paid 0.0\d+ .*; clear one of its parts"),
+        (broken.DeclaresAScopeThatThereIsNot, Check.SCOPE, r"one of lifelong, episodic, both, got 'seasonal'"),
     ],
 )
 def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: Check, message: str) -> None:
@@ -140,13 +149,24 @@ def test_several_faults_are_all_found() -> None:
 
 def test_what_a_bonus_declares_is_not_held_against_it() -> None:
     for kind, declared in (
-        (broken.DeclaresThatItMayPayLess, Check.SIGN),
-        (broken.DeclaresThatItDoesNotMeasureVisits, Check.VISITS),
+        (broken.DeclaresThatItMayPayLess, {Check.SIGN}),
+        (broken.DeclaresThatItDoesNotMeasureVisits, {Check.VISITS, Check.SCOPE}),
     ):
         report = check_here(kind)
         assert report.passed, report
-        assert outcomes(report, "skipped") == PLAIN | {declared}
-        assert words(report, declared).startswith("it declares ")
+        assert outcomes(report, "skipped") == PLAIN | declared
+        assert all(words(report, each).startswith("it declares ") for each in declared)
+
+
+def test_an_episodic_bonus_falls_within_an_episode_and_comes_back_in_the_next() -> None:
+    report = check_here(broken.GoodEpisodic)
+    assert report.passed, report
+    assert outcomes(report, "skipped") == PLAIN
+    assert words(report, Check.SCOPE).startswith("episodic; ")
+
+
+def test_a_bonus_that_does_not_fall_has_no_scope_to_look_at() -> None:
+    assert words(check_here(broken.Constant), Check.SCOPE) == "it does not fall as a frame is visited again"
 
 
 def test_the_options_given_are_the_options_checked() -> None:
@@ -224,6 +244,20 @@ def test_the_new_picture_is_new_and_comes_from_the_middle_of_an_episode() -> Non
     assert new.frame.std() > 10.0
 
 
+def test_the_new_frame_is_visited_in_three_episodes_of_which_one_is_truncated_and_one_terminated() -> None:
+    new = new_transition(play.NEW_GAME).frame.tobytes()
+    shown = [(step.frame.tobytes() == new, step.terminated, step.truncated, step.episode_step) for step in visits()]
+    expected = [
+        *((True, False, False, step) for step in range(300)),
+        (False, False, False, 300),
+        (False, False, True, 301),
+        *((True, False, False, step) for step in range(20)),
+        (False, True, False, 20),
+        *((True, False, False, step) for step in range(20)),
+    ]
+    assert shown == expected
+
+
 class Collects(broken.Good):
     batches: tuple[Any, ...] = ()
 
@@ -233,7 +267,7 @@ class Collects(broken.Good):
 
 def test_a_batch_is_what_the_agent_would_have_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_here(Collects).passed
-    steps = [*warm_up(), *[new_transition(play.NEW_GAME)] * check.REPEATS]
+    steps = [*warm_up(), *visits()]
     assert any(batch.terminal.any() for batch in Collects.batches)
     for batch in Collects.batches:
         assert batch.frames.shape == (32, 7, 84, 84)

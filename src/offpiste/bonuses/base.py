@@ -7,14 +7,17 @@ learn while it looks, because a pseudo-count is the change that an update causes
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from offpiste.errors import kind_of
 from offpiste.types import Batch, Transition
 
-__all__ = ["Batch", "Bonus", "Context", "LearningBonus", "LoggingBonus", "Transition", "fault_of_scalars"]
+__all__ = ["Batch", "Bonus", "Context", "LearningBonus", "LoggingBonus", "Scope", "Transition", "fault_of_scalars"]
+
+Scope = Literal["lifelong", "episodic", "both"]
+"""Over what a bonus counts visits: the run, the episode, or both."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,10 @@ class Bonus(Protocol):
 
     The class is called with its options and a `Context`, and tells about itself in attributes: `Options`, a frozen
     dataclass of its options, whose field docstrings are their manual; optionally `measures_visits` (default True: the
-    bonus of a frame falls as the frame is seen again and again) and `can_be_negative` (default False). Layers may draw
-    their first weights from torch's global generator, which is seeded for that; later nothing may.
+    bonus of a frame falls as the frame is seen again and again), `scope` (default "lifelong": it stays low in later
+    episodes; "episodic": it comes back in the next episode; "both": it comes back in part) and `can_be_negative`
+    (default False). Layers may draw their first weights from torch's global generator, which is seeded for that; later
+    nothing may.
     """
 
     def observe(self, transition: Transition) -> float:

@@ -14,7 +14,7 @@ from offpiste.parsing import read_settings
 @dataclass(frozen=True)
 class Arguments:
     """Put a bonus to the test and say in words what is wrong with it: its numbers, its randomness, how it is saved and
-    restored, whether it falls with visits, what it costs. It is watched over 2,000 steps of real play and 301 more.
+    restored, whether it falls with visits, what it costs. It is watched over 2,000 steps of real play and 343 more.
     Its options are set as in training, with --bonus.options.OPTION VALUE. Exit code 0: nothing is wrong; 1: a check
     failed.
     """

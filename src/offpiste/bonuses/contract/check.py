@@ -1,7 +1,8 @@
 """The contract of a bonus as a function that anyone can run: `check_bonus(MyBonus)` says in words what is wrong.
 
 One bonus is watched over real play: 2,000 steps in ten games, then one new picture 300 times, and another once, which
-must pay more than the last of these: a bonus that merely falls with time does not. During the first of these steps a
+must pay more than the last of these: a bonus that merely falls with time does not. Then the first frame is shown in two
+more episodes, where an episodic bonus comes back and a lifelong one does not. During the first of these steps a
 twin from the same seed goes beside it, and then also two bonuses from another seed that were restored from its saved
 state, one of them in a new process; all must pay the same. Global generators are put back after every call: a bonus
 that draws from them is told so once, instead of failing wherever numbers have to repeat.
@@ -10,21 +11,21 @@ that draws from them is told so once, instead of failing wherever numbers have t
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Transition, fault_of_scalars
+from offpiste.bonuses.base import Scope, Transition, fault_of_scalars
 from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
 from offpiste.bonuses.contract.play import (
     COMPARED_STEPS,
-    NEW_GAME,
-    OTHER_NEW_GAME,
     OTHER_SEED,
+    REPEATS,
+    REPEATS_LATER,
     SAVED_AFTER_STEPS,
     SEED,
-    new_transition,
+    visits,
     warm_up,
 )
 from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
@@ -36,8 +37,11 @@ from offpiste.parsing import from_dict
 from offpiste.seeding import generator_state
 from offpiste.store import arrays
 
-REPEATS = 300
-FIRST_REPEATS, LAST_REPEATS = slice(0, 20), slice(199, 300)
+FIRST_REPEATS, LAST_REPEATS, OTHER_NEW = slice(0, 20), slice(199, REPEATS), REPEATS
+AFTER_TRUNCATION, AFTER_TERMINATION = slice(REPEATS + 2, REPEATS + 2 + REPEATS_LATER), slice(-REPEATS_LATER, None)
+"""Indices into `visits()`."""
+_BACK = 0.5
+"""The share of its fall by which an episodic bonus comes back at least, and a lifelong one does not."""
 
 
 def check_bonus(
@@ -70,7 +74,7 @@ def _examine(
     findings: Findings,
 ) -> None:
     options = _options(kind, settings, findings)
-    steps, new, other_new = warm_up(), new_transition(NEW_GAME), new_transition(OTHER_NEW_GAME)
+    steps, repeats = warm_up(), visits()
     try:
         specimen, twin, other = (Specimen(kind, options, seed) for seed in (SEED, SEED, OTHER_SEED))
     except Raised as raised:
@@ -88,7 +92,7 @@ def _examine(
         if saved is not None and new_process and not findings.failed:
             _compare_with_new_process(watch, kind, settings, saved)
         findings.accept(Check.RESUME)
-        for transition in (*steps[COMPARED_STEPS:], *[new] * REPEATS, other_new):
+        for transition in (*steps[COMPARED_STEPS:], *repeats):
             watch.step(transition)
         _ask_for_scalars(watch)
     except Raised as raised:
@@ -96,7 +100,7 @@ def _examine(
         raise Stop("observe raised an exception") from raised
     for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN, Check.SCALARS):
         findings.accept(check)
-    _judge_visits(np.array(watch.paid[-REPEATS - 1 :]), findings)
+    _judge_visits(np.array(watch.paid[-len(repeats) :]), getattr(kind, "scope", "lifelong"), findings)
     findings.accept(Check.COST, _cost(watch, agent_step_milliseconds))
 
 
@@ -121,7 +125,8 @@ def _skip_what_is_declared(kind: type[Any], watch: Watch) -> None:
     if getattr(kind, "can_be_negative", False):
         watch.findings.skip(Check.SIGN, "it declares can_be_negative = True")
     if not getattr(kind, "measures_visits", True):
-        watch.findings.skip(Check.VISITS, "it declares measures_visits = False")
+        for check in (Check.VISITS, Check.SCOPE):
+            watch.findings.skip(check, "it declares measures_visits = False")
     if not watch.learns:
         watch.findings.skip(Check.LEARN, "it has no method learn")
     if not watch.logs:
@@ -286,22 +291,48 @@ def _fault_of_state(state: Any) -> str | None:
     return None
 
 
-def _judge_visits(paid: NDArray[np.float64], findings: Findings) -> None:
-    first, last, another = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean(), paid[-1]
+def _judge_visits(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
+    first, last, another = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean(), paid[OTHER_NEW]
     told = (
         f"a new picture paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
         f"and then another new one {_figure(another)}"
     )
     if not np.isfinite(paid).all():
-        findings.skip(Check.VISITS, "some of its bonuses are not finite")
+        for check in (Check.VISITS, Check.SCOPE):
+            findings.skip(check, "some of its bonuses are not finite")
     elif last < min(first, another):
         findings.accept(Check.VISITS, told)
+        _judge_scope(paid, scope, findings)
     else:
         findings.fail(
             Check.VISITS,
             f"{told}; declare `measures_visits = False` in the class if it is not meant to tell how often a picture "
             "was seen",
         )
+        findings.skip(Check.SCOPE, "it does not fall as a frame is visited again")
+
+
+def _judge_scope(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
+    """Compare how far a bonus that has fallen comes back in the next episodes with what its class declares."""
+    if scope not in get_args(Scope):
+        findings.fail(Check.SCOPE, f"scope must be one of {', '.join(get_args(Scope))}, got {scope!r}")
+        return
+    first, last = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean()
+    again = [paid[AFTER_TRUNCATION].mean(), paid[AFTER_TERMINATION].mean()]
+    shares = [(value - last) / (first - last) for value in again]
+    kept, advice = {
+        "lifelong": (max(shares) < _BACK, 'declare `scope = "episodic"` or `"both"` in the class if that is meant'),
+        "episodic": (min(shares) > _BACK, "clear what counts within an episode where transition.over is true"),
+        "both": (0.0 < min(shares) <= max(shares) < 1.0, "clear one of its parts where transition.over is true"),
+    }[scope]
+    message = (
+        f"{scope}; a frame whose bonus had fallen from {_figure(first)} to {_figure(last)} paid {_figure(again[0])} on "
+        f"average over visits 1 to 20 after truncation, and {_figure(again[1])} after termination"
+    )
+    if kept:
+        findings.accept(Check.SCOPE, message)
+    else:
+        findings.fail(Check.SCOPE, f"{message}; {advice}")
 
 
 def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:

@@ -33,6 +33,10 @@ SAVED_AFTER_STEPS = 220
 """When the bonus is saved; by then episodes have ended in both ways."""
 COMPARED_STEPS = 410
 """How long it is compared with others; by then they have done so once more."""
+REPEATS = 300
+"""How often the new frame is shown in a row."""
+REPEATS_LATER = 20
+"""How often it is shown again in each of the two episodes that follow."""
 SEED = 0
 OTHER_SEED = 1
 
@@ -49,6 +53,21 @@ def warm_up(steps: int = WARM_UP_STEPS) -> tuple[Transition, ...]:
 def new_transition(game: str) -> Transition:
     """Return a step from the middle of an episode in a game that the warm-up does not show."""
     return next(islice(random_play(game), EPISODE_STEPS // 2, None))
+
+
+@cache
+def visits() -> tuple[Transition, ...]:
+    """Return a new frame many times in a row and another one once, then the first again in two more episodes.
+
+    The first of the three episodes is truncated, the second terminated.
+    """
+    new, other_new = new_transition(NEW_GAME), new_transition(OTHER_NEW_GAME)
+    truncated, terminated = replace(other_new, truncated=True), replace(other_new, terminated=True)
+    later = [new] * REPEATS_LATER
+    episodes = ([new] * REPEATS + [other_new, truncated], [*later, terminated], later)
+    return tuple(
+        replace(transition, episode_step=step) for episode in episodes for step, transition in enumerate(episode)
+    )
 
 
 def random_play(game: str) -> Iterator[Transition]:

@@ -25,6 +25,7 @@ class Check(StrEnum):
     LEARN = "learns from a batch"
     SCALARS = "scalars are finite and change nothing"
     VISITS = "falls as a picture is visited again"
+    SCOPE = "scope is as declared"
     COST = "cost"
 
 
