@@ -107,10 +107,10 @@ def main() -> int:
     share = {name: float(np.median(values)) for name, values in shares.items()}
     steps = {name: milliseconds(values) for name, values in agents.items()}
     print(f"ms per agent step: epsilon_greedy {steps['epsilon_greedy']:.2f}, noisy_nets {steps['noisy_nets']:.2f}")
-    print(f"{'bonus':<14}{'ms per step':>12}{'of the step':>13}{'over bare':>11}{'bare ms':>9}{'checkpoint MB':>15}")
+    print(f"{'bonus':<16}{'ms per step':>12}{'of the step':>13}{'over bare':>11}{'bare ms':>9}{'checkpoint MB':>15}")
     for name in BONUSES:
         beside = f"{ratios[name]:>11.2f}{milliseconds(theirs[name]):>9.2f}" if name in bare else f"{'':>20}"
-        print(f"{name:<14}{milliseconds(costs[name]):>12.3f}{share[name]:>13.1%}{beside}{packed(bonuses[name]):>15.2f}")
+        print(f"{name:<16}{milliseconds(costs[name]):>12.3f}{share[name]:>13.1%}{beside}{packed(bonuses[name]):>15.2f}")
     over = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
     print(f"cts {share['cts']:.1%} of the epsilon_greedy step; over bare torch: {over}")
     return 0 if share["cts"] < MOST_CTS_SHARE and max(ratios.values()) <= MOST_RATIO else 1

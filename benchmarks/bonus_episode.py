@@ -50,7 +50,7 @@ WARM_STEPS = 5_000
 MOST_STEPS = 1_500
 PEAKS = 5
 APART_STEPS = 10
-PAYS_FOR_NEXT = ("icm",)
+PAYS_FOR_NEXT = ("icm", "oracle", "oracle_episodic", "oracle_product")
 STYLE: Any = {"font.size": 8, "axes.titlesize": 8, "legend.fontsize": 8, "axes.linewidth": 0.6, "pdf.fonttype": 42}
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by colour-blind readers too (Okabe and Ito, 2008)
 
@@ -144,11 +144,11 @@ def main() -> int:
             for ending in ("png", "pdf") if options.pdf else ("png",):
                 figure.savefig(options.out / f"bonus_episode_{method}.{ending}", dpi=options.dpi)
     print(f"figures in {options.out}; mean rank of the steps that show a scene for the first time (0 is the highest):")
-    print(f"{'':<14}" + "".join(f"{plan.game:>20}" for plan in PLANS))
+    print(f"{'':<16}" + "".join(f"{plan.game:>20}" for plan in PLANS))
     table = {method: [paid.mean_rank for paid in rows] for method, rows in found.items()}
     table["nearest"] = [mean_rank(distances(episode), episode.first_sights) for episode in episodes]
     for name, row in table.items():
-        print(f"{name:<14}" + "".join(f"{'no new scene' if rank is None else f'{rank:.3f}':>20}" for rank in row))
+        print(f"{name:<16}" + "".join(f"{'no new scene' if rank is None else f'{rank:.3f}':>20}" for rank in row))
     return 0
 
 

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
@@ -38,16 +37,16 @@ from offpiste.seeding import stream
 from offpiste.worlds.base import FRAME_SHAPE
 from recording import random_play
 
-sys.path.append(str(Path(__file__).parents[1] / "examples"))  # for the oracle
 SIZE, DIVES, SEED = 10, 300, 100
 GAME = f"deep_sea_{SIZE}"
 BLOCK_STEPS = 500
 VISITS = {"1st visit": (1, 1), "2 to 9": (2, 9), "10 to 99": (10, 99), "100 on": (100, 10**9)}
-ORACLES = {"oracle": "oracle:Oracle", "late_oracle": "deep_sea_payments:LateOracle"}
-"""The example, and true counts paid as the paper's bonuses are."""
+LATE_ORACLE = "late_oracle"
+"""True counts paid as the paper's bonuses are: for the frame in which an action is taken."""
+EXACT = ("oracle", LATE_ORACLE)
 EARLY = {f"early_{method}": method for method in ("cts", "pixelcnn", "rnd")}
 """The same bonuses, shown the picture that an action leads to; `deep_sea.py` asks what agents make of them."""
-SHOWN = (*ORACLES, *(name for name, row in METHODS.items() if row.bonus_class))
+SHOWN = tuple(dict.fromkeys((*EXACT, *(name for name, row in METHODS.items() if row.bonus_class))))
 PROBES: dict[str, Callable[[BonusConfig, Context], Any]] = {
     "pixelcnn -log ρ": lambda pixelcnn, context: Surprise(build(pixelcnn, context)),
     "pixelcnn, step 0.01": lambda pixelcnn, context: build(replace(pixelcnn, options={"learning_rate": 0.01}), context),
@@ -75,15 +74,15 @@ def main() -> int:
         paid = "".join(f" {watched.median(*span):>10.3g}" for span in VISITS.values())
         correlations[name] = watched.correlation()
         print(f"{name:<19}{paid} {correlations[name]:>11.2f} {watched.correlation_at_one_time():>11.2f}", flush=True)
-    exact = all(correlations[name] > 1 - 1e-9 for name in ORACLES)
+    exact = all(correlations[name] > 1 - 1e-9 for name in EXACT)
     print(f"deep sea payments{' (quick)' if options.quick else ''}: the oracles follow the counts: {exact}")
     return 0 if exact else 1
 
 
 def run_of(method: str) -> RunConfig:
-    """Return the run of a method, of an oracle, or of a bonus that is shown pictures early."""
-    if method in ORACLES:
-        return base_run(GAME, bonus=ORACLES[method])
+    """Return the run of a method, of the late oracle, or of a bonus that is shown pictures early."""
+    if method == LATE_ORACLE:
+        return base_run(GAME, bonus="deep_sea_payments:LateOracle")
     config = base_run(GAME, EARLY.get(method, method))
     if method not in EARLY:
         return config
@@ -114,7 +113,7 @@ class Watched(Unsaved):
 
     def __init__(self, bonus: Any, name: str) -> None:
         self._bonus = bonus
-        self._pays_for_arrival = name == "oracle" or name in EARLY
+        self._pays_for_arrival = name.startswith("oracle") or name in EARLY
         self._visits: Counter[bytes] = Counter()
         self._bonuses: list[float] = []
         self._counts: list[int] = []

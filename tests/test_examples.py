@@ -11,6 +11,7 @@ import pytest
 
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.contract.check import check_bonus
+from offpiste.bonuses.contract.play import warm_up
 from offpiste.bonuses.registry import build, find
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
@@ -19,6 +20,7 @@ from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.records import from_parquet
 from tests.run.small import small_run
+from tests.sameness import assert_same
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = ("simhash:SimHash", "oracle:Oracle")
@@ -53,7 +55,7 @@ def test_a_complete_bonus_fits_on_a_page() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_examples_keep_the_contract(name: str) -> None:
-    report = check_bonus(find(name))
+    report = check_bonus(find(name), new_process=False)  # where those of the package go, which pay the same
     assert report.passed, str(report)
 
 
@@ -108,6 +110,14 @@ def test_the_oracle_says_where_it_can_count() -> None:
     assert made("oracle:Oracle", game="deep_sea_5") is not None
 
 
+@pytest.mark.parametrize(("example", "packaged"), [(NAMES[0], "simhash"), (NAMES[1], "oracle")])
+def test_a_bonus_of_the_package_pays_what_its_example_pays(example: str, packaged: str) -> None:
+    one, other = made(example), made(packaged)
+    steps = warm_up(400)
+    assert [one.observe(step) for step in steps] == [other.observe(step) for step in steps]
+    assert_same(one.state(), other.state())
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seen", [0, 3])
 def test_what_an_example_saves_is_all_that_it_knows(name: str, seen: int) -> None:
@@ -130,7 +140,8 @@ def test_an_example_is_trained_from_the_command_line(name: str, words: list[str]
     command = [*run, "train", "--config", str(settings), "--out", str(tmp_path), "--frames", "600", "--bonus", name]
     done = subprocess.run([*command, *words], cwd=EXAMPLES, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    folder = tmp_path / "montezuma_revenge" / {NAMES[0]: "sim_hash", NAMES[1]: "oracle"}[name] / "seed-0"
+    method = {NAMES[0]: "sim_hash", NAMES[1]: "epsilon_greedy+oracle.Oracle"}[name]
+    folder = tmp_path / "montezuma_revenge" / method / "seed-0"
     iterations = from_parquet((folder / "iterations.parquet").read_bytes())
     episodes = from_parquet((folder / "episodes.parquet").read_bytes())
     assert sum(row["steps"] for row in iterations) == 200

@@ -33,6 +33,10 @@ METHODS_THEN = {
     "icm": ("7fb61f651c1e", "da5f2d1ea107"),
     "rnd": ("076636d77ee9", "33e88d3a2f36"),
     "rnd_released": ("1ca4606abb03", "3440664b1814"),
+    "simhash": ("683680ac1870", "29dd84fd73de"),
+    "oracle": ("b627c4eb1607", "c3181a4d8773"),
+    "oracle_episodic": ("4031cc21b75a", "c3a1af820e3f"),
+    "oracle_product": ("055d4dfc162d", "e0e9d5fd3211"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {

@@ -2,6 +2,7 @@ import pytest
 
 from offpiste import methods
 from offpiste.bonuses.registry import find
+from offpiste.bonuses.simhash import SimHashOptions
 from offpiste.errors import ConfigError
 from offpiste.parsing import from_dict
 
@@ -16,6 +17,18 @@ def test_the_six_methods_of_the_paper_have_its_constants() -> None:
     assert methods.find("pixelcnn").bonus.options == {"decay": 1.0}
     assert methods.find("icm").bonus.options == {"forward_weight": 0.005}
     assert methods.find("rnd").bonus.options == {"learning_rate": 2e-4}
+
+
+def test_counts_stand_after_the_methods_of_the_paper_and_are_none_of_them() -> None:
+    counts = {name: methods.find(name) for name in list(methods.METHODS)[7:]}
+    assert {name: row.label for name, row in counts.items()} == {
+        "simhash": "SimHash",
+        "oracle": "Oracle",
+        "oracle_episodic": "Oracle (episodic)",
+        "oracle_product": "Oracle (product)",
+    }
+    assert {(row.source, row.paper_settings) for row in counts.values()} == {("not tuned", None)}
+    assert counts["simhash"].bonus.scale == 2.56 / SimHashOptions().bits  # Tang et al., 2017
 
 
 def test_rnd_as_released_has_the_constants_of_its_code() -> None:
@@ -44,6 +57,7 @@ def test_bonuses_are_added_to_plain_epsilon_greedy() -> None:
         (None, "installed", "installed", False, 1.0),
         (None, "cts", "cts", False, 5e-4),
         (None, "my_module:Cts", "epsilon_greedy+my_module.Cts", False, 1.0),
+        (None, "oracle", "oracle", False, 0.01),
         (None, "my_module:NoisyNets", "epsilon_greedy+my_module.NoisyNets", False, 1.0),
         ("epsilon_greedy", "cts", "epsilon_greedy+cts", False, 5e-4),
         ("cts", "cts", "cts", False, 5e-4),

@@ -61,7 +61,7 @@ def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[list[str]]
 
 
 def test_a_row_puts_a_bonus_among_the_methods(capsys: pytest.CaptureFixture[str]) -> None:
-    row = ["toy_count", "ε 1 to 0.01", "toy_count", "0.25", "noise 0.5", "clipped to ±1", "this test"]
+    row = ["toy_count", "ε 1 to 0.01", "0.25", "noise 0.5", "clipped to ±1", "this test"]
     assert row in lines_of(capsys, "methods")
     assert ["", "bonus", "tests.bonuses.broken:Good"] in lines_of(capsys, "methods", "toy_count")
     assert bonuses.find("toy_count") is Good

@@ -91,6 +91,30 @@ METHODS = {
         bonus_class="offpiste.bonuses.rnd:RndReleased",
         checkpoint_mb=71.1,
     ),
+    "simhash": Method(
+        "SimHash",
+        constants={"atari": BonusConfig(name="simhash", scale=0.04)},
+        bonus_class="offpiste.bonuses.simhash:SimHash",
+        checkpoint_mb=10.0,  # 0.6 after 40,000 steps of random play in Private Eye, growing by their root
+    ),
+    "oracle": Method(
+        "Oracle",
+        constants={"atari": BonusConfig(name="oracle", scale=0.01)},
+        bonus_class="offpiste.bonuses.oracle:Oracle",
+        checkpoint_mb=3.0,  # 16 bytes for each of the 640 cells of 256 rooms
+    ),
+    "oracle_episodic": Method(
+        "Oracle (episodic)",
+        constants={"atari": BonusConfig(name="oracle_episodic", scale=0.01)},
+        bonus_class="offpiste.bonuses.oracle:OracleEpisodic",
+        checkpoint_mb=0.5,  # 16 bytes for each of the 27,000 steps of the longest episode
+    ),
+    "oracle_product": Method(
+        "Oracle (product)",
+        constants={"atari": BonusConfig(name="oracle_product", scale=0.01)},
+        bonus_class="offpiste.bonuses.oracle:OracleProduct",
+        checkpoint_mb=3.5,
+    ),
 }
 """Every method by its name, in the order in which lists, tables and figures show them: the paper's first."""
 

@@ -60,13 +60,13 @@ def test_the_table_has_one_row_for_each_method_with_its_constants(capsys: pytest
     rows = {columns(line)[0]: columns(line)[1:] for line in lines}
     assert columns(heading)[0] == "method"
     assert list(rows) == list(METHODS)
-    assert {len(row) for row in rows.values()} == {6}
-    assert rows["epsilon_greedy"] == ["ε 1 to 0.01", "–", "–", "–", "–", "the paper"]
-    assert rows["noisy_nets"] == ["noisy layers, σ0 0.5", "–", "–", "–", "–", "the paper"]
-    assert rows["icm"] == ["ε 1 to 0.01", "icm", "0.005", "forward_weight 0.005", "clipped to ±1", "the paper"]
+    assert {len(row) for row in rows.values()} == {5}
+    assert rows["epsilon_greedy"] == ["ε 1 to 0.01", "–", "–", "–", "the paper"]
+    assert rows["noisy_nets"] == ["noisy layers, σ0 0.5", "–", "–", "–", "the paper"]
+    assert rows["icm"] == ["ε 1 to 0.01", "0.005", "forward_weight 0.005", "clipped to ±1", "the paper"]
+    assert rows["oracle"] == ["ε 1 to 0.01", "0.01", "–", "clipped to ±1", "not tuned"]
     assert rows["rnd_released"] == [
         "ε 1 to 0.01",
-        "rnd_released",
         "5e-05",
         "learning_rate 0.0001",
         "not clipped",

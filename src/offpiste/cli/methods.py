@@ -17,7 +17,7 @@ from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, Method, choose, find
 from offpiste.parsing import Range
 
-_HEADINGS = ("method", "actions", "bonus", "scale β", "options", "reward + β·bonus", "constants from")
+_HEADINGS = ("method", "actions", "scale β", "options", "reward + β·bonus", "constants from")
 _MORE = """
 offpiste methods NAME                 shows one of them, or a bonus, with all its options
 offpiste train --bonus module:Class   explores by a bonus of yours, in the current folder or installed"""
@@ -48,9 +48,9 @@ def _table() -> Iterator[str]:
 def _row(name: str, method: Method) -> tuple[str, ...]:
     bonus = method.bonus
     if bonus.name == "none":
-        return (name, _actions(method.exploration), "–", "–", "–", "–", method.source)
+        return (name, _actions(method.exploration), "–", "–", "–", method.source)
     options = ", ".join(f"{key} {value}" for key, value in bonus.options.items()) or "–"
-    return (name, _actions(method.exploration), bonus.name, f"{bonus.scale:g}", options, _sum(method), method.source)
+    return (name, _actions(method.exploration), f"{bonus.scale:g}", options, _sum(method), method.source)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

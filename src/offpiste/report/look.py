@@ -60,6 +60,11 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "icm": (GREEN, DASHED, "D"),
     "rnd": (VERMILION, SOLID, "P"),
     "rnd_released": (PURPLE, DOTTED, "X"),
+    "simhash": (BLUE, DOTTED, "H"),
+    # References to read the others against: grey, with one marker, told apart by their dashes.
+    "oracle": (MUTED, DASHED, "d"),
+    "oracle_episodic": (MUTED, DOTTED, "d"),
+    "oracle_product": (MUTED, DASH_DOTTED, "d"),
 }
 # Others differ from these in their marker, and from each other in colour and dashes together.
 _OTHERS = [

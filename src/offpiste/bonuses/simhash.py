@@ -1,0 +1,53 @@
+"""SimHash counts (Tang et al., 2017, "#Exploration"): frames with the same code sgn(A g(s)) count as one.
+
+g(s) is the newest frame, averaged to 42×42 pixels and scaled to [-1, 1]; A is drawn once; this visit counts too. The
+paper has 16 to 512 bits with β = 2.56 / bits and prefers 256; 64 keep the table of counts small in a run of 50 million
+steps.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import cv2
+import numpy as np
+
+from offpiste.bonuses.base import Context, Transition
+from offpiste.parsing import Range
+
+_SIDE = 42
+
+
+@dataclass(frozen=True)
+class SimHashOptions:
+    """How finely frames are told apart."""
+
+    bits: Annotated[int, Range(min=1, max=4_096)] = 64
+    """Length of a code; the more bits, the more frames count by themselves."""
+
+
+class SimHash:
+    """Pays 1/√n for a frame whose code was seen n times."""
+
+    Options = SimHashOptions
+
+    def __init__(self, options: SimHashOptions, context: Context) -> None:
+        self._directions = context.generator.standard_normal((options.bits, _SIDE**2), np.float32)  # A
+        self._counts: dict[bytes, int] = {}
+
+    def observe(self, transition: Transition) -> float:
+        """Count the frame and return its bonus."""
+        small = cv2.resize(transition.frame, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA) / np.float32(127.5) - 1
+        code = np.packbits(self._directions @ small.ravel() > 0).tobytes()
+        self._counts[code] = self._counts.get(code, 0) + 1
+        return 1 / math.sqrt(self._counts[code])
+
+    def state(self) -> dict[str, Any]:
+        """Return A, the codes and their counts as arrays."""
+        codes = np.frombuffer(b"".join(self._counts), np.uint8).reshape(-1, -(-len(self._directions) // 8))
+        return {"directions": self._directions, "codes": codes, "counts": np.array([*self._counts.values()], np.int64)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore from `state()`."""
+        self._directions = state["directions"]
+        self._counts = {code.tobytes(): int(n) for code, n in zip(state["codes"], state["counts"], strict=True)}
