@@ -40,13 +40,13 @@ from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.worlds.base import FRAME_SHAPE
 from recording import random_play
 
 MOST_CTS_SHARE = 0.03
 MOST_RATIO = 1.3
 GAME = "montezuma_revenge"
 ACTIONS = 18
+FRAME_SHAPE = WorldConfig().state_shape[1:]
 BONUSES = tuple(name for name, row in METHODS.items() if row.bonus_class)
 BLOCK_STEPS = 20
 """A multiple of the period of updates, so that all blocks hold equally many."""

@@ -1,7 +1,7 @@
 """Whether each bonus finds what chance seldom does, and whether it follows the true counts: Deep Sea in pixels.
 
-Deep Sea (`offpiste.worlds.deep_sea`) at a size where diving at random finds the treasure in a quarter of the runs, so
-that four of five are hardly luck. Every method plays under the same agent and the same scaled settings
+Deep Sea (`offpiste.worlds.small.deep_sea`) at a size where random dives find the treasure in a quarter of the runs,
+so that four of five are hardly luck. Every method plays under the same agent and the same scaled settings
 (`deep_sea.SETTINGS`), and runs of one seed share their random actions; so on a seed where ε-greedy's first random dives
 hit the treasure, those of a bonus are likely to as well, and such seeds are passed over. Only β is chosen per bonus,
 from a grid of three values a factor of ten apart, on five seeds that the result does not use: the value that finds the
@@ -37,7 +37,7 @@ from statistics import mean, median
 
 from deep_sea_payments import EARLY, SIZE, Watched, run_of
 from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
-from offpiste.worlds import deep_sea
+from offpiste.worlds.small import deep_sea
 
 EPISODES = 300
 """More dives, or fewer rows, tell too little: in 400 dives of 9 rows, chance finds the treasure in half of the runs."""

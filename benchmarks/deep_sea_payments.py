@@ -34,7 +34,6 @@ from offpiste.config import BonusConfig, MachineConfig, RunConfig
 from offpiste.methods import METHODS, base_run
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.worlds.base import FRAME_SHAPE
 from recording import random_play
 
 SIZE, DIVES, SEED = 10, 300, 100
@@ -92,7 +91,7 @@ def run_of(method: str) -> RunConfig:
 def made(name: str) -> Any:
     """Make a bonus, or what else goes by this name."""
     config = run_of("pixelcnn" if name in PROBES else name)
-    context = Context(config.game, 2, config.world.stack_frames, FRAME_SHAPE, stream(SEED, "bonus"))
+    context = Context(config.game, 2, config.world.stack_frames, config.world.state_shape[1:], stream(SEED, "bonus"))
     return PROBES.get(name, build)(config.bonus, context)
 
 

@@ -11,7 +11,6 @@ from offpiste.agent.replay import Replay
 from offpiste.methods import base_run
 from offpiste.seeding import stream
 from offpiste.types import Transition
-from offpiste.worlds.base import FRAME_SHAPE
 from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import open_world
 
@@ -28,13 +27,14 @@ class Recording:
 
 def random_play(game: str, seed: int) -> Iterator[Transition]:
     """Play at random, one episode after the other."""
-    world = open_world(game, base_run(game).world, stream(seed, "game"))
+    world = open_world(game, base_run(game).world, stream(seed, "game"), seed)
     return play(world, random_policy(world, stream(seed, "actions")))
 
 
 def record(game: str, steps: int) -> Recording:
     """Play at random for so many agent steps."""
-    frames, actions = np.empty((steps, *FRAME_SHAPE), np.uint8), np.empty(steps, np.int64)
+    frames = np.empty((steps, *base_run(game).world.state_shape[1:]), np.uint8)
+    actions = np.empty(steps, np.int64)
     rewards, ends = np.empty(steps), np.empty(steps, np.bool_)
     for step, taken in enumerate(islice(random_play(game, seed=0), steps)):
         frames[step], actions[step], rewards[step] = taken.frame, taken.action, taken.reward

@@ -21,11 +21,11 @@ import torch
 from offpiste.agent.mixing import n_step_returns
 from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
-from offpiste.config import AgentConfig, BonusConfig
+from offpiste.config import AgentConfig, BonusConfig, WorldConfig
 from offpiste.seeding import stream
-from offpiste.worlds.base import FRAME_SHAPE
 from recording import fill, record
 
+STATE_SHAPE = WorldConfig().state_shape
 MOST_MEGABYTES = 600
 MOST_SHARE = 0.05
 ALLOWANCE_MEGABYTES = 40
@@ -64,14 +64,14 @@ def measure(game: str, entries: int, recorded: int) -> Result:
     gc.collect()
     before = resident_megabytes()
     config = AgentConfig(replay_capacity=entries)
-    replay = Replay(config, (4, *FRAME_SHAPE), stream(0, "replay"))
+    replay = Replay(config, STATE_SHAPE, stream(0, "replay"))
     fill(replay, recording, entries + entries // 10)  # so that it has wrapped around
     grown = resident_megabytes() - before
-    agent = Rainbow(config, (4, *FRAME_SHAPE), 18, stream(0, "weights"))
+    agent = Rainbow(config, STATE_SHAPE, 18, stream(0, "weights"))
     batch = replay.sample(32)
     returns = n_step_returns(batch, BonusConfig(), config.discount)
     sample, update = interleaved(lambda: replay.sample(32), lambda: agent.learn(batch, returns))
-    raw = entries * FRAME_SHAPE[0] * FRAME_SHAPE[1] / 1e6
+    raw = entries * STATE_SHAPE[1] * STATE_SHAPE[2] / 1e6
     print(
         f"{game}: {entries:,} entries take {grown:.0f} MB instead of {raw:,.0f} MB raw; "
         f"sample(32) {sample * 1e3:.2f} ms, fp32 update {update * 1e3:.1f} ms"

@@ -35,6 +35,8 @@ CHANGED: dict[str, Any] = {
     "world.sticky_action_probability": 0.0,
     "world.episode_frames": 18_000,
     "world.stack_frames": 1,
+    "world.frame_size": 42,
+    "world.bootstrap_at_limit": True,
     "agent.discount": 0.999,
     "agent.return_steps": 1,
     "agent.value_atoms": 21,

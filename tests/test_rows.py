@@ -15,8 +15,9 @@ from offpiste.report import look, tables
 from offpiste.store.storage import Folder
 from offpiste.study.cost import cost
 from offpiste.study.plan import load_bonuses, make_study
-from offpiste.worlds import deep_sea, registry
+from offpiste.worlds import registry
 from offpiste.worlds.games import Game, Location
+from offpiste.worlds.small import deep_sea
 from tests.bonuses.broken import Good
 from tests.report.small_study import evidence_of, write_study
 
@@ -42,7 +43,7 @@ TOY_WORLD = Game(
 )
 
 
-def open_toy_pond(game: str, config: WorldConfig, generator: np.random.Generator) -> deep_sea.DeepSea:
+def open_toy_pond(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> deep_sea.DeepSea:
     assert game == TOY_WORLD.name
     assert isinstance(generator, np.random.Generator)
     return deep_sea.DeepSea(3, config)
@@ -71,7 +72,7 @@ def test_a_row_puts_a_bonus_among_the_methods(capsys: pytest.CaptureFixture[str]
 def test_a_row_puts_a_world_among_the_games(capsys: pytest.CaptureFixture[str]) -> None:
     listed = lines_of(capsys, "games")
     assert [re.sub(" +", " ", " ".join(row)) for row in listed][-1] == "toy_pond – -1.0 19.0 x, y"
-    world = registry.open_world("toy_pond", WorldConfig(**TOY_WORLD.settings["world"]), np.random.default_rng(0))
+    world = registry.open_world("toy_pond", WorldConfig(**TOY_WORLD.settings["world"]), np.random.default_rng(0), 0)
     state: NDArray[np.uint8] = world.reset()[0]
     assert state.shape == world.state_shape == (1, 84, 84)
     assert registry.location("toy_pond") == TOY_WORLD.location

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from offpiste.errors import ConfigError
-from offpiste.parsing import Pattern, Range, check, field_types, to_dict
+from offpiste.parsing import Length, Pattern, Range, check, field_types, to_dict
 
 RESULTS_VERSION = 3
 """Raised by every change that alters the numbers of a run; a run is not resumed across it unasked."""
@@ -48,6 +48,15 @@ class WorldConfig:
     """Emulator frames after which an episode is cut."""
     stack_frames: Annotated[int, Range(min=1, max=32)] = 4
     """Frames that make up one state."""
+    frame_size: Annotated[int, Range(min=8, max=512), ADDED_LATER] = 84
+    """Height and width of a frame, in pixels."""
+    bootstrap_at_limit: Annotated[bool, ADDED_LATER] = False
+    """Whether returns bootstrap from the state in which an episode was cut, instead of taking it for game over."""
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Frames stacked in a state, their height and their width."""
+        return (self.stack_frames, self.frame_size, self.frame_size)
 
 
 @dataclass(frozen=True)
@@ -76,8 +85,8 @@ class AgentConfig:
     """Adam step size."""
     adam_epsilon: Annotated[float, Range(min=0)] = 1.5e-4
     """Added to the root in Adam's denominator."""
-    convolution_channels: tuple[Channels, Channels, Channels] = (32, 64, 64)
-    """Output channels of the three convolutions."""
+    convolution_channels: Annotated[tuple[Channels, ...], Length(min=1, max=3)] = (32, 64, 64)
+    """Output channels of the convolutions: 8 × 8 with stride 4, 4 × 4 with 2, 3 × 3 with 1; or of the first of them."""
     hidden_units: Annotated[int, Range(min=1, max=8_192)] = 512
     """Width of the fully connected layer."""
     precision: Literal["fp32", "bf16"] = "fp32"

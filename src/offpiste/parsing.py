@@ -12,7 +12,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -65,6 +65,21 @@ class Pattern:
 
     def __str__(self) -> str:
         return self.meaning
+
+
+@dataclass(frozen=True)
+class Length:
+    """How many values a list in the settings may have."""
+
+    min: int
+    max: int
+
+    def requirement(self, value: Sequence[Any]) -> str:
+        """Return what the list must be and is not, or nothing where it is that long."""
+        return "" if self.min <= len(value) <= self.max else str(self)
+
+    def __str__(self) -> str:
+        return f"a list of {self.min} to {self.max} values"
 
 
 def field_types(kind: type[Any]) -> dict[str, Any]:
@@ -175,7 +190,7 @@ def _parsed(hint: Any, value: Any, name: str, base: Any = None) -> Any:
     if origin is Annotated:
         parsed = _parsed(arguments[0], value, name, base)
         for mark in arguments[1:]:
-            if isinstance(mark, Range | Pattern) and (requirement := mark.requirement(parsed)):
+            if isinstance(mark, Range | Pattern | Length) and (requirement := mark.requirement(parsed)):
                 raise _refusal(name, requirement, parsed)
         return parsed
     if origin is Literal:

@@ -48,7 +48,7 @@ class Batch:
     priorities: NDArray[np.float64]
     """[batch]: priorities at the time of the draw."""
     frames: NDArray[np.uint8]
-    """[batch, stack + n, height, width]: the first `stack` are the state, the last `stack` the state n steps later."""
+    """[batch, stack + n, height, width]: those of the n steps and of the `stack` - 1 before, and the one after."""
     actions: NDArray[np.int64]
     """[batch, n]: the action taken in the state, and those that followed."""
     extrinsic: NDArray[np.float32]
@@ -59,3 +59,23 @@ class Batch:
     """[batch]: how many of the n steps belong to the episode of the first."""
     terminal: NDArray[np.bool_]
     """[batch]: whether the episode ended within the n steps; frames, actions and rewards beyond mean nothing then."""
+
+    @property
+    def states(self) -> NDArray[np.uint8]:
+        """[batch, stack, height, width]: the states in which the first actions were taken."""
+        return self.frames[:, : self.stack]
+
+    @property
+    def next_states(self) -> NDArray[np.uint8]:
+        """[batch, stack, height, width]: the states to bootstrap from: n steps later, or where a limit cut it."""
+        n = self.actions.shape[1]
+        if (self.terminal | (self.steps == n)).all():
+            return self.frames[:, n:]
+        indices = self.steps[:, None] + np.arange(self.stack)
+        cut: NDArray[np.uint8] = self.frames[np.arange(len(indices))[:, None], indices]
+        return cut
+
+    @property
+    def stack(self) -> int:
+        """How many frames make up a state."""
+        return int(self.frames.shape[1] - self.actions.shape[1])

@@ -150,12 +150,16 @@ def test_the_chance_of_a_random_action_follows_its_table(step: int, chance: floa
 # The agent.
 
 
-def test_one_update_equals_the_same_update_written_out_in_float64() -> None:
+@pytest.mark.parametrize("cut", [False, True])
+def test_one_update_equals_the_same_update_written_out_in_float64(cut: bool) -> None:
     agent = unlike_its_target()
     for number in range(3):
         before = agent.state()
-        found = learn(agent, batch_of(8, seed=number))
-        after, loss, priorities, greatest = written_out(before, batch_of(8, seed=number))
+        batch = batch_of(8, seed=number)
+        if cut:  # by limits, one to three steps later
+            batch = replace(batch, steps=np.array([1, 2, 3, 1, 2, 3, 1, 2]))
+        found = learn(agent, batch)
+        after, loss, priorities, greatest = written_out(before, batch)
         assert found.loss == pytest.approx(loss, rel=1e-5)
         assert found.max_q == pytest.approx(greatest, rel=1e-4)
         np.testing.assert_allclose(found.priorities, priorities, rtol=1e-5)
@@ -388,15 +392,16 @@ def written_out(
     """Return weights, loss, priorities and greatest value after one update from `state`, all in float64."""
     online, target = network_of(state, "online/"), network_of(state, "target/")
     frames = torch.from_numpy(batch.frames)
+    later = torch.stack([row[steps : steps + 4] for row, steps in zip(frames, batch.steps.tolist(), strict=True)])
     with torch.no_grad():
-        after = forward(target, frames[:, 3:7]).softmax(-1)
+        after = forward(target, later).softmax(-1)
     values = after @ SUPPORT
     targets = np.stack(
         [
             shared(
                 after[row, int(values[row].argmax())].numpy(),
                 float(batch.extrinsic[row, 0]),
-                0.0 if batch.terminal[row] else GAMMA_3,
+                0.0 if batch.terminal[row] else 0.99 ** int(batch.steps[row]),
             )
             for row in range(len(batch.actions))
         ]

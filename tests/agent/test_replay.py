@@ -50,6 +50,41 @@ def test_the_end_of_an_episode_cuts_the_sum(index: int, value: float, terminal: 
     assert batch.terminal.tolist() == [terminal]
 
 
+@pytest.mark.parametrize(
+    ("index", "value", "steps"),
+    [
+        (3, 1.0 + 0.99 * 0.5 + 0.99**2 * 0.25, 3),  # bootstraps from the state before the last step
+        (4, 0.5 + 0.99 * 0.25 - 0.99**2, 3),  # from the state in which the limit cut the episode
+        (5, 0.25 - 0.99, 2),  # the same one, two steps later instead of three
+        (6, -1.0, 1),
+    ],
+)
+def test_a_limit_cuts_the_sum_and_the_return_bootstraps_from_the_state_that_it_left(
+    index: int, value: float, steps: int
+) -> None:
+    replay = new_replay(40)
+    played = play(replay, [1.0, 0.5, 0.25, -1.0], ends=False)
+    last = np.full(SHAPE, 99, np.uint8)
+    replay.cut(last)
+    play(replay, [1.0] * 8, ends=False)
+    batch = sample_at(replay, index)
+    assert returns_of(batch) == pytest.approx([value], abs=1e-6)
+    assert (batch.terminal.tolist(), batch.steps.tolist()) == ([False], [steps])
+    blank = np.zeros(SHAPE, np.uint8)
+    shown = [blank, blank, blank, *played, last]
+    np.testing.assert_array_equal(batch.states[0], shown[index - 3 : index + 1])
+    np.testing.assert_array_equal(batch.next_states[0], shown[index - 3 + steps : index + 1 + steps])
+
+
+def test_the_last_frame_of_an_episode_that_was_cut_is_never_drawn_and_padding_follows_it() -> None:
+    replay = new_replay(40)
+    play(replay, [0.0, 0.0], ends=False)  # 3 and 4
+    replay.cut(np.full(SHAPE, 99, np.uint8))  # 5
+    play(replay, [0.0] * 6, ends=False)  # 9 to 14
+    assert valid_indices(replay) == [3, 4, 9, 10, 11]
+    assert leaves(replay)[:10] == [0, 0, 0, 1, 1, 0, 0, 0, 0, 1]
+
+
 def test_a_reward_in_the_window_but_in_the_next_episode_is_not_counted_even_without_padding() -> None:
     replay = new_replay(24, stack=1)
     play(replay, [0.5])
@@ -200,6 +235,7 @@ class Entry(NamedTuple):
     extrinsic: float
     bonus: float
     terminal: bool
+    last_frame: bool = False
 
 
 class Transition(NamedTuple):
@@ -209,6 +245,7 @@ class Transition(NamedTuple):
     action: int
     value: float
     terminal: bool
+    steps: int
 
 
 class NaiveReplay:
@@ -227,6 +264,9 @@ class NaiveReplay:
                 self._keep(Entry(np.zeros(SHAPE, np.uint8), 0, 0.0, 0.0, False), 0.0)
         self._keep(entry, self.largest)
 
+    def cut(self, frame: NDArray[np.uint8]) -> None:
+        self._keep(Entry(frame, 0, 0.0, 0.0, True, last_frame=True), 0.0)
+
     def number(self, index: int) -> int:
         """Return the latest number of an entry that lies at an index, or -1."""
         return max(range(index, len(self.entries), self.capacity), default=-1)
@@ -237,7 +277,7 @@ class NaiveReplay:
         behind = range(number - self.stack + 1, number)
         if number < 0 or behind.start < 0 or number + self.steps >= len(self.entries) or index in around:
             return False
-        return not any(self.entries[other].terminal for other in behind)
+        return not self.entries[number].last_frame and not any(self.entries[other].terminal for other in behind)
 
     def sample(self, batch_size: int) -> list[Transition] | None:
         """Return a batch, or None after a thousand draws in vain."""
@@ -267,18 +307,21 @@ class NaiveReplay:
 
     def _transition(self, index: int) -> Transition:
         number = self.number(index)
-        value, terminal = 0.0, False
+        value, terminal, steps = 0.0, False, 0
         for step in range(self.steps):
             entry = self.entries[number + step]
+            if entry.last_frame:
+                break
+            steps += 1
             reward = entry.extrinsic + self.bonus.scale * entry.bonus
             value += 0.99**step * (min(1.0, max(-1.0, reward)) if self.bonus.clip_sum else reward)
             if entry.terminal:
                 terminal = True
                 break
-        last = number + (0 if terminal else self.steps)  # what lies beyond an end has no meaning
+        last = number + (0 if terminal else steps)  # what lies beyond an end has no meaning
         pictures = [entry.frame for entry in self.entries[number - self.stack + 1 : last + 1]]
         action = self.entries[number].action
-        return Transition(index, self.priorities[index], pictures, action, value, terminal)
+        return Transition(index, self.priorities[index], pictures, action, value, terminal, steps)
 
 
 class ReplayBesideAList(RuleBasedStateMachine):
@@ -312,13 +355,20 @@ class ReplayBesideAList(RuleBasedStateMachine):
                 bonus=float(generator.choice([0.0, 0.5, 5.0])),
                 terminal=ends and step == length - 1,
             )
-            self.replay.add(*entry)
+            self.replay.add(*entry[:5])
             self.naive.add(entry)
 
     @rule(episodes=st.integers(1, 12), seed=SEEDS)
     def play_episodes_of_one_or_two_steps(self, episodes: int, seed: int) -> None:
         for length in np.random.default_rng(seed).integers(1, 3, episodes):
             self.play(int(length), True, seed)
+
+    @rule(length=st.integers(1, 6), seed=SEEDS)
+    def play_to_a_limit(self, length: int, seed: int) -> None:
+        self.play(length, False, seed)
+        frame = np.random.default_rng(seed).integers(0, 256, SHAPE, dtype=np.uint8)
+        self.replay.cut(frame)
+        self.naive.cut(frame)
 
     @rule(batch_size=st.integers(1, 9), learns=st.booleans(), seed=SEEDS)
     def sample(self, batch_size: int, learns: bool, seed: int) -> None:
@@ -370,8 +420,8 @@ class ReplayBesideAList(RuleBasedStateMachine):
         for row, number in enumerate(batch.numbers):
             steps = int(batch.steps[row])
             entries = self.naive.entries[number : number + steps]
+            assert steps == expected[row].steps
             assert [entry.terminal for entry in entries[:-1]] == [False] * (steps - 1)
-            assert entries[-1].terminal or steps == self.naive.steps
             assert batch.actions[row, :steps].tolist() == [entry.action for entry in entries]
             nothing = [0.0] * (self.naive.steps - steps)
             assert batch.extrinsic[row].tolist() == [entry.extrinsic for entry in entries] + nothing
@@ -379,9 +429,12 @@ class ReplayBesideAList(RuleBasedStateMachine):
         returns = n_step_returns(batch, self.naive.bonus, 0.99)
         np.testing.assert_allclose(returns, [item.value for item in expected], rtol=1e-5, atol=1e-6)
         assert batch.frames.shape == (len(expected), stack + self.naive.steps, *SHAPE)
-        for pictures, item in zip(batch.frames, expected, strict=True):
-            assert len(item.frames) == (stack if item.terminal else stack + self.naive.steps)
-            np.testing.assert_array_equal(pictures[: len(item.frames)], item.frames)
+        for row, item in enumerate(expected):
+            assert len(item.frames) == (stack if item.terminal else stack + item.steps)
+            np.testing.assert_array_equal(batch.frames[row, : len(item.frames)], item.frames)
+            np.testing.assert_array_equal(batch.states[row], item.frames[:stack])
+            if not item.terminal:
+                np.testing.assert_array_equal(batch.next_states[row], item.frames[-stack:])
 
     def compare_all_entries(self) -> None:
         decoded = self.replay.decoded()
@@ -392,6 +445,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
         assert decoded["extrinsic"].tolist() == [entry.extrinsic for entry in kept]
         assert decoded["bonus"].tolist() == [entry.bonus for entry in kept]
         assert decoded["terminal"].tolist() == [entry.terminal for entry in kept]
+        assert decoded["last_frame"].tolist() == [entry.last_frame for entry in kept]
         priorities = [self.naive.priorities[number % self.naive.capacity] for number in numbers]
         assert decoded["priorities"].tolist() == priorities
         if numbers:
@@ -412,9 +466,8 @@ def new_replay(
     steps: int = 3,
     generator: np.random.Generator | None = None,
 ) -> Replay:
-    return Replay(
-        AgentConfig(replay_capacity=capacity, return_steps=steps), (stack, *SHAPE), generator or stream(0, "replay")
-    )
+    agent = AgentConfig(replay_capacity=capacity, return_steps=steps)
+    return Replay(agent, (stack, *SHAPE), generator or stream(0, "replay"), bootstrap_at_limit=True)
 
 
 def play(

@@ -35,7 +35,7 @@ def words(report: Report, which: Check) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", built_in())
 def test_our_own_bonuses_keep_the_contract(name: str) -> None:
-    report = check_bonus(find(name))
+    report = check_bonus(find(name), {"features": 64} if name.startswith("rnd") else {})  # 512 take a minute longer
     assert report.passed, report
     declared = {"icm": {Check.VISITS, Check.SCOPE}, "rnd_released": {Check.SIGN}}
     logs = {Check.SCALARS} if name in ("pixelcnn", "icm", "rnd", "rnd_released") else set()

@@ -75,7 +75,7 @@ def test_curiosity_does_not_count_visits_and_is_never_negative() -> None:
 
 
 def test_with_a_zeroed_output_layer_every_action_is_equally_likely() -> None:
-    network = CuriosityNetwork(4, ACTIONS, stream(0, "bonus"))
+    network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus"))
     torch.nn.init.zeros_(network.inverse_head.weight)
     _, inverse_loss = network(pictures(transition()), 5)
     assert inverse_loss.item() == pytest.approx(2.890372, abs=5e-7)
@@ -107,7 +107,7 @@ def test_at_the_ends_of_the_weight_one_part_learns_nothing_and_the_features_stil
 
 def test_both_losses_reach_the_features_of_both_states_by_their_weights() -> None:
     weight, action, step = 0.3, 7, 1e-6
-    network = CuriosityNetwork(4, ACTIONS, stream(0, "bonus")).double()
+    network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus")).double()
     draws = np.random.default_rng(0)
     with torch.no_grad():
         for parameter in network.parameters():  # large enough for both terms to be well above rounding
@@ -178,7 +178,7 @@ def test_with_practice_the_same_transition_pays_less_and_its_action_is_told() ->
 
 
 def test_the_networks_have_the_known_number_of_parameters() -> None:
-    network = CuriosityNetwork(4, ACTIONS, stream(0, "bonus"))
+    network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus"))
     assert sum(parameter.numel() for parameter in network.parameters()) == 333_874
     assert network.embed(pictures(transition())).shape == (2, FEATURES)
 
@@ -304,7 +304,7 @@ def pictures(seen: Transition) -> Tensor:
 
 def network_of(bonus: Icm) -> CuriosityNetwork:
     """A network with the weights that the bonus has now."""
-    network = CuriosityNetwork(4, ACTIONS, stream(0, "bonus")).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus")).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     load_network(network, bonus.state(), "network/")
     return network  # type: ignore[no-any-return]
 

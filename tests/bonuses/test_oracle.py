@@ -15,9 +15,9 @@ from offpiste.methods import base_run
 from offpiste.run.coverage import Coverage
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.worlds import deep_sea
 from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import WORLDS, open_world
+from offpiste.worlds.small import deep_sea
 
 ORACLES = ("oracle", "oracle_episodic", "oracle_product")
 GAME = "deep_sea_5"
@@ -35,7 +35,7 @@ def entering(column: int, *, terminated: bool = False, truncated: bool = False) 
 
 
 def dives(steps: int) -> list[Transition]:
-    world = open_world(GAME, base_run(GAME).world, stream(0, "game"))
+    world = open_world(GAME, base_run(GAME).world, stream(0, "game"), 0)
     return list(islice(play(world, random_policy(world, stream(0, "actions"))), steps))
 
 
@@ -92,7 +92,7 @@ def test_an_oracle_is_made_wherever_the_location_is_known_and_says_where_that_is
             assert made(name, game.replace("N", "7")) is not None
     with pytest.raises(
         ConfigError,
-        match=r"where the player is in asterix is not known.*; choose one of montezuma_revenge, .*, deep_sea_N, or add",
+        match=r"where the player is in asterix is not known.*; choose one of montezuma_revenge, .*, deep_sea_N, .*, or add",
     ):
         made(name, "asterix")
 

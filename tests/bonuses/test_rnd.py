@@ -42,12 +42,12 @@ each_kind = pytest.mark.parametrize("kind", [Rnd, RndReleased])
 def test_the_networks_have_the_known_numbers_of_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["offpiste.bonuses.rnd"], "initialise", lambda *_: None)  # seconds, for a count
     for hidden_layers, count in ((0, 4_037_280), (2, 4_562_592)):
-        network = FeatureNetwork((84, 84), hidden_layers, stream(0, "bonus"))
+        network = FeatureNetwork((84, 84), 512, hidden_layers, stream(0, "bonus"))
         assert sum(parameter.numel() for parameter in network.parameters()) == count
 
 
 def test_weights_are_orthogonal_with_gain_root_two_and_biases_zero() -> None:
-    for name, parameter in FeatureNetwork(SMALL, 2, stream(0, "bonus")).named_parameters():
+    for name, parameter in FeatureNetwork(SMALL, 512, 2, stream(0, "bonus")).named_parameters():
         if name.endswith("bias"):
             assert not parameter.any()
             continue
@@ -98,14 +98,14 @@ def test_the_target_never_changes_and_the_predictor_does(kind: type[Rnd | RndRel
 
 
 def test_no_gradient_is_computed_for_the_target() -> None:
-    distillation = Distillation(2e-4, context())
+    distillation = Distillation(RndOptions(learning_rate=2e-4), context())
     distillation.learn(np.random.default_rng(0).standard_normal(SMALL))
     assert all(parameter.grad is None for parameter in distillation.target.parameters())
     assert all(parameter.grad is not None for parameter in distillation.predictor.parameters())
 
 
 def test_a_repeated_picture_is_learned_and_a_held_out_one_is_not() -> None:
-    distillation = Distillation(2e-4, context())
+    distillation = Distillation(RndOptions(learning_rate=2e-4), context())
     repeated, held_out = np.random.default_rng(5).standard_normal((2, *SMALL))
     before = distance(distillation, held_out)
     losses = np.array([distillation.learn(repeated) for _ in range(80)])
@@ -259,7 +259,7 @@ def test_the_released_statistics_of_pictures_are_used_first_and_updated_then() -
 
 def test_the_released_bonus_compares_the_mean_loss_with_statistics_that_include_it() -> None:
     bonus = make(RndReleased)
-    twin = Distillation(1e-4, context())
+    twin = Distillation(RndOptions(learning_rate=1e-4), context())
     pixels, loss_moments = (np.zeros(SMALL), np.ones(SMALL)), (0.0, 1.0)
     paid, expected = [], []
     for count in range(1, 7):

@@ -29,7 +29,7 @@ from tests.study.small import tiny_study
 
 RUN = tiny_study(frames=240).runs[0]
 """One iteration, and twenty steps of a second one."""
-EVERY = 12
+EVERY = 20
 """Of the steps at which to sleep, every so many are tried here; the benchmark tries all."""
 LONGER = dataclasses.replace(RUN, frames=400)
 SHORTER = dataclasses.replace(RUN, frames=120)

@@ -91,7 +91,8 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
     """The journal of the loops that the test makes; their worlds are scripted."""
     journal = Journal()
 
-    def open_world(game: str, config: WorldConfig, generator: np.random.Generator) -> ScriptedWorld:
+    def open_world(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> ScriptedWorld:
+        assert seed == SEED
         name = stream_of(generator)
         world = ScriptedWorld(config, first_frame=512 * len(journal.worlds))
         journal.worlds[name] = world
@@ -191,11 +192,15 @@ def test_the_agent_acts_on_the_state_that_the_world_is_in_and_the_world_plays_it
             assert act.result == played.action
 
 
-def test_the_replay_holds_every_step_with_its_clipped_reward_and_its_own_intrinsic_reward(journal: Journal) -> None:
-    loop = Loop(wired(), RecordingBonus(journal))
+@pytest.mark.parametrize("bootstrap_at_limit", [False, True])
+def test_the_replay_holds_every_step_with_its_clipped_reward_and_its_own_intrinsic_reward(
+    journal: Journal, bootstrap_at_limit: bool
+) -> None:
+    loop = Loop(wired(world=WorldConfig(bootstrap_at_limit=bootstrap_at_limit)), RecordingBonus(journal))
     take(loop, 120)
     expected: list[dict[str, Any]] = []
     padding = {"frame": np.zeros((84, 84)), "actions": 0, "extrinsic": 0.0, "bonus": 0.0, "terminal": False}
+    padding |= {"last_frame": False} if bootstrap_at_limit else {}
     for index, played in enumerate(journal.worlds["game"].played):
         expected += [padding] * 3 if played.episode_step == 0 else []
         expected.append(
@@ -204,9 +209,12 @@ def test_the_replay_holds_every_step_with_its_clipped_reward_and_its_own_intrins
                 "actions": played.action,
                 "extrinsic": REWARDS[index % len(REWARDS)][1],
                 "bonus": 0.25 * (index + 1),
-                "terminal": played.terminated or played.truncated,
+                "terminal": played.terminated or (played.truncated and not bootstrap_at_limit),
+                "last_frame": False,
             }
         )
+        if played.truncated and bootstrap_at_limit:  # one entry more, with the frame that the limit left
+            expected.append(padding | {"frame": played.next_state[-1], "terminal": True, "last_frame": True})
     stored = loop.replay.decoded()
     assert len(stored["numbers"]) == 80 < len(expected)
     stored["frame"] = loop.replay.frames_of(stored["numbers"])

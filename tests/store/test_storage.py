@@ -342,7 +342,7 @@ def test_a_bucket_that_does_not_exist_is_an_error_when_written_to(s3_server: S3S
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("action", ["put", "get"])
+@pytest.mark.parametrize("action", [pytest.param("put", marks=pytest.mark.exhaustive), "get"])
 def test_a_server_that_never_answers_is_given_up_within_half_a_minute(s3_environment: None, action: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         folder = Folder(s3_location(silent.getsockname()[1], "runs"))

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from offpiste import Transition
 from offpiste.config import WorldConfig
-from offpiste.worlds.base import FRAME_SHAPE
 
 EPISODES = ((7, "terminated"), (12, "truncated"), (1, "terminated"), (5, "truncated"))
 """Steps and end of each episode; after the last, the first again."""
@@ -31,11 +30,12 @@ class ScriptedWorld:
         self._episodes, self._rewards = cycle(EPISODES), cycle(REWARDS)
         self._steps = self._length = 0
         self._end = ""
-        self._stack = np.zeros((config.stack_frames, *FRAME_SHAPE), np.uint8)
+        self._stack = np.zeros(config.state_shape, np.uint8)
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        return (len(self._stack), *FRAME_SHAPE)
+        stack, height, width = self._stack.shape
+        return stack, height, width
 
     @property
     def observation(self) -> NDArray[np.uint8]:
@@ -77,7 +77,7 @@ class ScriptedWorld:
 
     def _push_frame(self) -> None:
         self._frame += 1
-        frame = np.full(FRAME_SHAPE, self._frame % 251, np.uint8)
+        frame = np.full(self._stack.shape[1:], self._frame % 251, np.uint8)
         frame[0, :2] = self._frame % 32, self._frame // 32
         self._stack = np.concatenate([self._stack[1:], frame[None]])
         self._stack.setflags(write=False)

@@ -1,8 +1,8 @@
-"""The value network: three convolutions and two fully connected layers that give a C51 distribution per action.
+"""The value network: convolutions and two fully connected layers that give a C51 distribution per action.
 
-As in Dopamine: SAME padding (84 → 21 → 11 → 11), every kernel uniform within ±√(√3 / fan-in), biases 0. Weights are
-drawn from a numpy generator, so that they are the same on every device. NoisyNets replaces the two fully connected
-layers by noisy ones.
+As in Dopamine: three convolutions, of which a small world may do with the first; SAME padding (84 → 21 → 11 → 11);
+every kernel uniform within ±√(√3 / fan-in), biases 0. Weights are drawn from a numpy generator, so that they are the
+same on every device. NoisyNets replaces the two fully connected layers by noisy ones.
 """
 
 import math
@@ -32,7 +32,7 @@ class ValueNetwork(nn.Module):
         self._outputs = (action_count, config.value_atoms)
         channels, *size = state_shape
         self.convolutions = nn.ModuleList()
-        for width, (kernel, stride) in zip(config.convolution_channels, _KERNELS_AND_STRIDES, strict=True):
+        for width, (kernel, stride) in zip(config.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
             self.convolutions.append(SameConvolution(channels, width, kernel, stride, (size[0], size[1])))
             channels = width
             size = [math.ceil(length / stride) for length in size]

@@ -54,8 +54,8 @@ class Rainbow:
     ) -> None:
         """Draw the weights from `generator`; with a noise scale, the fully connected layers are noisy."""
         self.config = config
-        self._stack = state_shape[0]
         self._action_count = action_count
+        self._discounts = np.array([config.discount**steps for steps in range(config.return_steps + 1)], np.float32)
         self._device = torch.device(device)
         self._support = torch.linspace(-config.value_limit, config.value_limit, config.value_atoms, device=self._device)
         master = ValueNetwork(config, state_shape, action_count, generator, noise_scale)
@@ -98,17 +98,16 @@ class Rainbow:
         """
         self._online.draw_noise(noise)
         self._target.draw_noise(noise)
-        frames = torch.from_numpy(batch.frames).to(self._device)  # [batch, stack + n, height, width]
+        states = torch.from_numpy(batch.states).to(self._device)
+        next_states = torch.from_numpy(batch.next_states).to(self._device)
         actions = torch.from_numpy(batch.actions[:, 0]).to(self._device)
         returned = torch.from_numpy(returns).to(self._device)
         weights = torch.from_numpy(importance_weights(batch.priorities)).to(self._device)
-        bootstrap = torch.from_numpy(~batch.terminal).to(self._device) * self._discount
+        bootstrap = torch.from_numpy(np.where(batch.terminal, 0, self._discounts[batch.steps])).to(self._device)
         with torch.no_grad():
-            next_probabilities, max_q = best_distribution(
-                self._target(frames[:, -self._stack :]).float(), self._support
-            )
+            next_probabilities, max_q = best_distribution(self._target(next_states).float(), self._support)
             target = project(next_probabilities, returned, bootstrap, self._support)  # [batch, atoms]
-        logits = self._online(frames[:, : self._stack]).float()
+        logits = self._online(states).float()
         loss = cross_entropy(target, logits, actions)  # [batch]
         self._descend((weights * loss).mean())
         with torch.no_grad():
@@ -141,10 +140,6 @@ class Rainbow:
         self.load_weights(state, layout.ONLINE)
         load_network(self._target, state, "target/")
         load_adam(self._optimizer, self._master, state, "adam/")
-
-    @property
-    def _discount(self) -> float:
-        return self.config.discount**self.config.return_steps
 
     def _copy_of_master(self) -> ValueNetwork:
         return copy.deepcopy(self._master).to(_DTYPES[self.config.precision])  # type: ignore[no-any-return]
@@ -185,8 +180,9 @@ def project(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: 
     low, high = support[0], support[-1]
     spacing = (high - low) / (support.numel() - 1)
     moved = (returns[:, None] + bootstrap[:, None] * support).clamp(low, high)  # [batch, atoms]
-    distance = (moved[:, None, :] - support[:, None]).abs() / spacing  # [batch, atoms to, atoms from]
-    return ((1.0 - distance).clamp(0.0, 1.0) * probabilities[:, None, :]).sum(-1)
+    distance = (moved[:, None, :] - support[:, None]).abs_().div_(spacing)  # [batch, atoms to, atoms from]
+    # In place, all of it: new memory for each of these takes longer than the arithmetic.
+    return distance.neg_().add_(1.0).clamp_(0.0, 1.0).mul_(probabilities[:, None, :]).sum(-1)
 
 
 def cross_entropy(target: Tensor, logits: Tensor, actions: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 An entry is one agent step: its newest frame, the action, the clipped extrinsic and the unscaled intrinsic reward, and
 whether the episode ended there. All-zero entries with priority 0 precede each episode, one less than a state stacks
-frames, so that its first stacks need no special case. Stacks are built when sampled.
+frames, so that its first stacks need no special case. Stacks are built when sampled. Where a limit that is no terminal
+state cuts an episode (`cut`), one more entry holds the last frame; it is never drawn, and returns bootstrap from it.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,6 +33,8 @@ class Replay:
         agent: AgentConfig,
         state_shape: tuple[int, int, int],
         generator: np.random.Generator,
+        *,
+        bootstrap_at_limit: bool = False,
     ) -> None:
         """Make an empty replay for states [stack, height, width]; batches are drawn with `generator`."""
         stack_frames, height, width = state_shape
@@ -47,6 +50,9 @@ class Replay:
         self.extrinsic = np.zeros(self._capacity, np.float32)
         self.intrinsic = np.zeros(self._capacity, np.float32)
         self.terminal = np.zeros(self._capacity, np.bool_)
+        self.last_frame = np.zeros(self._capacity, np.bool_)
+        """Which entries are no steps, but hold the last frame of an episode that was cut."""
+        self._stored = _COLUMNS | ({"last_frame": "last_frame"} if bootstrap_at_limit else {})
         self._batch_frames = np.zeros(0, np.uint8)
 
     def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool) -> None:
@@ -56,23 +62,28 @@ class Replay:
                 self._append(self._blank, 0, 0.0, 0.0, False, 0.0)
         self._append(frame, action, extrinsic, intrinsic, terminal, self._tree.largest_recorded)
 
+    def cut(self, last_frame: NDArray[np.uint8]) -> None:
+        """End the episode after the step that was added last, in a state that is not terminal."""
+        self._append(last_frame, 0, 0.0, 0.0, True, 0.0, is_last_frame=True)
+
     def sample(self, batch_size: int) -> Batch:
         """Draw transitions by priority; the frames stay valid until the next call."""
         indices = self._draw(batch_size)
         numbers = self._numbers(indices)
         ahead = (indices[:, None] + np.arange(self._n_steps)) % self._capacity  # [batch, n]
-        terminal = self.terminal[ahead]
-        inside = np.cumsum(terminal, axis=1) - terminal == 0  # true up to and including the first end
+        ends, last_frame = self.terminal[ahead], self.last_frame[ahead]
+        inside = np.cumsum(ends, axis=1) - ends == 0  # true up to and including the first end
+        steps = inside & ~last_frame
         return Batch(
             indices=indices,
             numbers=numbers,
             priorities=self._tree.leaves[indices],
             frames=self._read_frames(numbers),
             actions=self.actions[ahead].astype(np.int64),
-            extrinsic=np.where(inside, self.extrinsic[ahead], np.float32(0.0)),
-            intrinsic=np.where(inside, self.intrinsic[ahead], np.float32(0.0)),
-            steps=inside.sum(axis=1),
-            terminal=terminal.any(axis=1),
+            extrinsic=np.where(steps, self.extrinsic[ahead], np.float32(0.0)),
+            intrinsic=np.where(steps, self.intrinsic[ahead], np.float32(0.0)),
+            steps=steps.sum(axis=1),
+            terminal=(ends & steps).any(axis=1),
         )
 
     def update_priorities(self, indices: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
@@ -87,7 +98,7 @@ class Replay:
         else:
             inside = (indices - (cursor - self._n_steps)) % self._capacity >= self._n_steps + self._stack
         behind = (indices[:, None] - np.arange(1, self._stack)) % self._capacity
-        valid: NDArray[np.bool_] = inside & ~self.terminal[behind].any(axis=1)
+        valid: NDArray[np.bool_] = inside & ~self.terminal[behind].any(axis=1) & ~self.last_frame[indices]
         return valid
 
     def lasting(self) -> dict[str, Callable[[], bytes]]:
@@ -142,7 +153,15 @@ class Replay:
         return out
 
     def _append(
-        self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool, priority: float
+        self,
+        frame: NDArray[np.uint8],
+        action: int,
+        extrinsic: float,
+        intrinsic: float,
+        terminal: bool,
+        priority: float,
+        *,
+        is_last_frame: bool = False,
     ) -> None:
         cursor = self.added % self._capacity
         self._frames.append(frame)
@@ -150,6 +169,7 @@ class Replay:
         self.extrinsic[cursor] = extrinsic
         self.intrinsic[cursor] = intrinsic
         self.terminal[cursor] = terminal
+        self.last_frame[cursor] = is_last_frame
         self._tree.set_one(cursor, priority)
         self.added += 1
 
@@ -178,11 +198,11 @@ class Replay:
 
     def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:
         indices = np.asarray(numbers, np.int64) % self._capacity
-        return {name: getattr(self, attribute)[indices] for name, attribute in _COLUMNS.items()}
+        return {name: getattr(self, attribute)[indices] for name, attribute in self._stored.items()}
 
     def _load_columns(self, columns: Mapping[str, Any], numbers: range) -> None:
         kept = np.arange(max(numbers.start, self.added - self._capacity), numbers.stop)
-        for name, attribute in _COLUMNS.items():
+        for name, attribute in self._stored.items():
             getattr(self, attribute)[kept % self._capacity] = columns[name][kept - numbers.start]
 
     def _pack_chunk(self, number: int) -> bytes:

@@ -4,7 +4,8 @@ Features φ are learned by telling the action from two states; i = ‖φ̂ - φ�
 of the next state from φ of this one and the action. The networks are those of Pathak's released code, and as there the
 forward error trains φ too. Ours, since the benchmark's authors released no curiosity: α weighs the forward term as in
 Pathak's paper; every transition is learned once, when it is seen, after its bonus was taken; states are area-averaged
-to 42×42; and the last step of an episode pays 0 and teaches nothing, for Dopamine's loop has no next state there.
+to 42×42 where they are larger; and the last step of an episode pays 0 and teaches nothing, for Dopamine's loop has no
+next state there.
 """
 
 import math
@@ -22,8 +23,9 @@ from offpiste.bonuses.base import Context, Transition
 from offpiste.neural import SameConvolution, adam_arrays, as_numbers, load_adam, load_network, network_arrays
 from offpiste.parsing import Range
 
-_SIZES = (42, 21, 11, 6)
-"""Side of the picture before each convolution; 3 after the last."""
+_LARGEST_FRAME = 42
+_CONVOLUTIONS = 4
+"""Each halves the frame: 42, 21, 11, 6, 3."""
 _CHANNELS = 32
 _HIDDEN_UNITS = 256
 _LINEAR_NORM = 0.01
@@ -48,12 +50,13 @@ class Icm:
     def __init__(self, options: IcmOptions, context: Context) -> None:
         self._forward_weight = options.forward_weight
         self._device = torch.device(context.device)
-        network = CuriosityNetwork(context.stack_frames, context.action_count, context.generator)
+        size = tuple(min(length, _LARGEST_FRAME) for length in context.frame_shape)
+        network = CuriosityNetwork((context.stack_frames, *size), context.action_count, context.generator)
         self._network = network.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._parameters = list(self._network.parameters())
         self._optimizer = torch.optim.Adam(self._parameters, lr=options.learning_rate, eps=1e-8, fused=True)
         self._losses: tuple[float, Tensor] | None = None
-        self._pictures = np.empty((2, context.stack_frames, _SIZES[0], _SIZES[0]), np.uint8)
+        self._pictures = np.empty((2, context.stack_frames, *size), np.uint8)
 
     def observe(self, transition: Transition) -> float:
         """Return the squared error of the prediction of the next state's features, then learn from it."""
@@ -91,13 +94,14 @@ class Icm:
 class CuriosityNetwork(nn.Module):
     """The features of two states, the action told from them, and the features foreseen for the second."""
 
-    def __init__(self, planes: int, action_count: int, generator: np.random.Generator) -> None:
+    def __init__(self, state_shape: tuple[int, ...], action_count: int, generator: np.random.Generator) -> None:
         super().__init__()
-        self.convolutions = nn.ModuleList(
-            SameConvolution(_CHANNELS if layer else planes, _CHANNELS, 3, 2, (size, size))
-            for layer, size in enumerate(_SIZES)
-        )
-        features = _CHANNELS * math.ceil(_SIZES[-1] / 2) ** 2
+        planes, height, width = state_shape
+        self.convolutions = nn.ModuleList()
+        for _ in range(_CONVOLUTIONS):
+            self.convolutions.append(SameConvolution(planes, _CHANNELS, 3, 2, (height, width)))
+            planes, height, width = _CHANNELS, math.ceil(height / 2), math.ceil(width / 2)
+        features = planes * height * width
         self.inverse_hidden = _linear(2 * features, _HIDDEN_UNITS)
         self.inverse_head = _linear(_HIDDEN_UNITS, action_count)
         self.forward_hidden = _linear(features + action_count, _HIDDEN_UNITS)
@@ -106,27 +110,27 @@ class CuriosityNetwork(nn.Module):
         initialise(self, generator)
 
     def embed(self, pictures: Tensor) -> Tensor:
-        """Return φ, [batch, 288], of uint8 pictures [batch, planes, 42, 42]."""
+        """Return φ, [batch, features], of uint8 frames [batch, planes, height, width]."""
         x = as_numbers(pictures, torch.float32)
         for convolution in self.convolutions:
             x = functional.elu(convolution(x))  # [batch, 32, height, width]
         return x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied
 
     def told_action(self, features: Tensor) -> Tensor:
-        """Return logits, [1, actions], of the action that led from one state to the other; features [2, 288]."""
+        """Return logits, [1, actions], of the action that led from one state to the other; features [2, features]."""
         return self.inverse_head(torch.relu(self.inverse_hidden(features.view(1, -1))))  # type: ignore[no-any-return]
 
     def foreseen(self, features: Tensor, action: int) -> Tensor:
-        """Return φ̂, [1, 288], of the state after this one; features [1, 288]."""
+        """Return φ̂, [1, features], of the state after this one; features [1, features]."""
         chosen = self.one_hot[action : action + 1]  # type: ignore[index]
         return self.forward_head(torch.relu(self.forward_hidden(torch.cat([features, chosen], 1))))  # type: ignore[no-any-return]
 
     def forward(self, pictures: Tensor, action: int) -> tuple[Tensor, Tensor]:
-        """Return ‖φ̂ - φ‖² and the cross-entropy of the action, for pictures [2, planes, 42, 42] of two states."""
+        """Return ‖φ̂ - φ‖² and the cross-entropy of the action, for frames [2, planes, height, width] of two states."""
         return self.errors(self.embed(pictures), action)
 
     def errors(self, features: Tensor, action: int) -> tuple[Tensor, Tensor]:
-        """Return the same for features [2, 288] of two states."""
+        """Return the same for the features [2, features] of two states."""
         surprise = (self.foreseen(features[:1], action) - features[1:]).square().sum()
         inverse_loss = -self.told_action(features).log_softmax(1)[0, action]
         return surprise, inverse_loss
@@ -138,7 +142,7 @@ def joint_loss(surprise: Tensor, inverse_loss: Tensor, forward_weight: float) ->
 
 
 def shrink(state: NDArray[np.uint8], shrunk: NDArray[np.uint8]) -> None:
-    """Average the pictures of a state over areas, each by itself, into [planes, 42, 42]."""
+    """Average the pictures of a state over areas, each by itself, into [planes, height, width]."""
     for picture, small in zip(state, shrunk, strict=True):
         cv2.resize(picture, small.shape[::-1], dst=small, interpolation=cv2.INTER_AREA)
 

@@ -23,7 +23,6 @@ from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the convolutions."""
-_FEATURES = 512
 _GREATEST_INPUT = 5.0
 _LEAST_DEVIATION = 1e-8
 
@@ -36,15 +35,17 @@ class RndOptions:
 
     learning_rate: Annotated[float, Range(above=0)] = 2e-4
     """Adam step size of the predictor; the target never trains."""
+    features: Annotated[int, Range(min=1, max=4_096)] = 512
+    """Outputs of both networks, and the width of the predictor's hidden layers; small worlds need fewer."""
 
 
 class Rnd:
-    """Pays ‖f̂ - f‖², the sum over 512 features, for pictures normalised by the true running mean and deviation."""
+    """Pays ‖f̂ - f‖², the sum over the features, for pictures normalised by the true running mean and deviation."""
 
     Options = RndOptions
 
     def __init__(self, options: RndOptions, context: Context) -> None:
-        self._distillation = Distillation(options.learning_rate, context)
+        self._distillation = Distillation(options, context)
         self._pictures = 0
         self._mean = np.zeros(context.frame_shape)
         self._squares = np.zeros(context.frame_shape)
@@ -82,7 +83,7 @@ class RndReleasedOptions(RndOptions):
 
 
 class RndReleased:
-    """Pays (L - mean) / spread, where L is the mean squared error over 512 features and both are running statistics.
+    """Pays (L - mean) / spread, where L is the mean squared error over the features and both are running statistics.
 
     As released, a spread is like a variance, no root is taken, and the statistics of the picture are fed with the
     picture as the networks see it, normalised and clipped, which makes the input almost binary. The code does not fix
@@ -95,7 +96,7 @@ class RndReleased:
     can_be_negative = True
 
     def __init__(self, options: RndReleasedOptions, context: Context) -> None:
-        self._distillation = Distillation(options.learning_rate, context)
+        self._distillation = Distillation(options, context)
         self._pictures = 0
         self._mean = np.zeros(context.frame_shape)
         self._spread = np.ones(context.frame_shape)
@@ -106,7 +107,7 @@ class RndReleased:
         self._pictures += 1
         seen = normalise(transition.frame, self._mean, self._spread)
         self._mean, self._spread = released_moments(self._mean, self._spread, seen, self._pictures)
-        loss = self._distillation.learn(seen) / _FEATURES
+        loss = self._distillation.learn(seen) / self._distillation.features
         self._loss_mean, self._loss_spread = released_moments(self._loss_mean, self._loss_spread, loss, self._pictures)
         return (loss - self._loss_mean) / self._loss_spread
 
@@ -135,11 +136,12 @@ class RndReleased:
 class Distillation:
     """A random network and one that learns to give the same features."""
 
-    def __init__(self, learning_rate: float, context: Context) -> None:
+    def __init__(self, options: RndOptions, context: Context) -> None:
+        self.features = options.features
         self._device = torch.device(context.device)
         self.target = self._network(context, hidden_layers=0).requires_grad_(False)
         self.predictor = self._network(context, hidden_layers=2)
-        self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=learning_rate, eps=1e-5, fused=True)
+        self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=options.learning_rate, eps=1e-5, fused=True)
         self.loss: float | None = None
         """Mean squared error over the features on the last frame; not part of the state."""
         self._input = np.empty((1, 1, *context.frame_shape), np.float32)
@@ -150,10 +152,10 @@ class Distillation:
         x = torch.from_numpy(self._input).to(self._device)
         distance = (self.predictor(x) - self.target(x)).square().sum()
         self._optimizer.zero_grad()
-        (distance / _FEATURES).backward()
+        (distance / self.features).backward()
         self._optimizer.step()
         summed = float(distance.item())
-        self.loss = summed / _FEATURES
+        self.loss = summed / self.features
         return summed
 
     def scalars(self) -> dict[str, float]:
@@ -172,26 +174,28 @@ class Distillation:
         load_adam(self._optimizer, self.predictor, state, "adam/")
 
     def _network(self, context: Context, hidden_layers: int) -> "FeatureNetwork":
-        made = FeatureNetwork(context.frame_shape, hidden_layers, context.generator)
+        made = FeatureNetwork(context.frame_shape, self.features, hidden_layers, context.generator)
         return made.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 class FeatureNetwork(nn.Module):
-    """Maps a normalised picture [1, 1, height, width] to 512 features, through hidden layers if it has any."""
+    """Maps a normalised picture [1, 1, height, width] to features, through hidden layers if it has any."""
 
-    def __init__(self, frame_shape: tuple[int, int], hidden_layers: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self, frame_shape: tuple[int, int], features: int, hidden_layers: int, generator: np.random.Generator
+    ) -> None:
         super().__init__()
         channels, size = 1, frame_shape
         self.convolutions = nn.ModuleList()
         for width, kernel, stride in _LAYERS:
             self.convolutions.append(SameConvolution(channels, width, kernel, stride, size))
             channels, size = width, (math.ceil(size[0] / stride), math.ceil(size[1] / stride))
-        inputs = [channels * size[0] * size[1]] + hidden_layers * [_FEATURES]
-        self.linears = nn.ModuleList(nn.utils.skip_init(nn.Linear, count, _FEATURES) for count in inputs)  # type: ignore[no-untyped-call]
+        inputs = [channels * size[0] * size[1]] + hidden_layers * [features]
+        self.linears = nn.ModuleList(nn.utils.skip_init(nn.Linear, count, features) for count in inputs)  # type: ignore[no-untyped-call]
         initialise(self, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features, [1, 512]."""
+        """Return the features, [1, features]."""
         for convolution in self.convolutions:
             x = functional.leaky_relu(convolution(x), 0.2)  # [1, channels, height, width]
         x = x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied

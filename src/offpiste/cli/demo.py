@@ -55,7 +55,7 @@ class Arm:
 
     def play_episode(self) -> None:
         """Play one episode and note down what it found."""
-        from offpiste.worlds.deep_sea import TREASURE
+        from offpiste.worlds.small.deep_sea import TREASURE
 
         for step in self.loop.steps():
             column, row = (int(byte) // 8 for byte in self.loop.world.ram[:2])

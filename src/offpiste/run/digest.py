@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.agent.replay import Replay
 from offpiste.errors import StoreError
+from offpiste.run.loop import new_replay
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.records import REPRODUCIBLE
 from offpiste.store.run_folder import read_config, read_records, refuse_results_only
 from offpiste.store.storage import Folder
-from offpiste.worlds.registry import open_world
 
 
 def digest(folder: Folder) -> str:
@@ -32,8 +31,7 @@ def digest(folder: Folder) -> str:
     for key in (layout.LOOP, layout.COVERAGE, layout.AGENT, layout.BONUS):
         if key in restored.objects:
             _hash_values(hasher, arrays.unpack(restored.objects[key]))
-    world = open_world(config.game, config.world, stream(0, "unused"))
-    replay = Replay(config.agent, world.state_shape, stream(0, "unused"))
+    replay = new_replay(config, stream(0, "unused"))
     replay.load_state(
         arrays.unpack(restored.objects[layout.REPLAY]), layout.of_kinds(restored.objects, *layout.REPLAY_KINDS)
     )

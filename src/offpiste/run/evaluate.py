@@ -33,7 +33,7 @@ def evaluate(
     config = read_config(folder)
     config = replace(config, machine=replace(config.machine, device=device))
     prepare(config.machine)
-    world = open_world(config.game, config.world, stream(seed, "evaluation game"))
+    world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
     policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
     for _ in range(episodes):
         total, steps = 0.0, 0

@@ -55,7 +55,7 @@ def film(
         )
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
-    world = open_world(config.game, config.world, stream(seed, "evaluation game"))
+    world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
     policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
     bonus = _load_bonus(folder, config, world, seed, iteration)
     return _play(config, world, policy, bonus, steps)
@@ -119,7 +119,7 @@ def _write_gif(pictures: Iterator[Picture], file: Path, pictures_per_second: int
 def pictures_per_second(folder: Folder) -> int:
     """Return the agent steps in a second of a film of this run: the speed at which a person plays."""
     config = read_config(folder)
-    game = open_world(config.game, config.world, stream(0, "film"))
+    game = open_world(config.game, config.world, stream(0, "film"), config.seed)
     return int(game.metadata["render_fps"]) // config.world.frame_skip
 
 

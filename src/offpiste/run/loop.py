@@ -36,16 +36,17 @@ class Loop:
         """Make the run's parts; a bonus given here stands in for the one that the configuration names."""
         self.config = config
         self._streams = {name: stream(config.seed, name) for name in STREAMS}
-        self.world = open_world(config.game, config.world, stream(config.seed, "game"))
+        self.world = open_world(config.game, config.world, stream(config.seed, "game"), config.seed)
         self.agent = new_agent(config, self.world)
         self.bonus = bonus if bonus is not None else build_bonus(config, self.world, self._streams["bonus"])
-        self.replay = Replay(config.agent, self.world.state_shape, self._streams["replay"])
+        self.replay = new_replay(config, self._streams["replay"])
         self.tracker = Tracker(config, self.bonus)
 
     @cached_property
     def _evaluation_world(self) -> World:
         """A world and streams of its own: whether a run is evaluated does not change how it trains."""
-        return open_world(self.config.game, self.config.world, stream(self.config.seed, "evaluation game"))
+        config = self.config
+        return open_world(config.game, config.world, stream(config.seed, "evaluation game"), config.seed)
 
     @property
     def learning(self) -> bool:
@@ -71,7 +72,10 @@ class Loop:
         transition = take_step(self.world, action, self.tracker.episode.steps)
         intrinsic = None if self.bonus is None else self._intrinsic(self.bonus, transition)
         extrinsic = clip_extrinsic(transition.reward)
-        self.replay.add(transition.frame, action, extrinsic, intrinsic or 0.0, transition.over)
+        cut = self.config.world.bootstrap_at_limit and transition.truncated and not transition.terminated
+        self.replay.add(transition.frame, action, extrinsic, intrinsic or 0.0, transition.over and not cut)
+        if cut:
+            self.replay.cut(transition.next_state[-1])
         return self.tracker.count_training(transition, intrinsic)
 
     def update(self) -> None:
@@ -139,6 +143,12 @@ def new_agent(config: RunConfig, world: World) -> Rainbow:
     noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
     weights, device = stream(config.seed, "weights"), config.machine.device
     return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale)
+
+
+def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
+    """Return the empty replay of a run."""
+    world = config.world
+    return Replay(config.agent, world.state_shape, generator, bootstrap_at_limit=world.bootstrap_at_limit)
 
 
 def build_bonus(config: RunConfig, world: World, generator: np.random.Generator) -> Bonus | None:

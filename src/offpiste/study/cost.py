@@ -11,7 +11,7 @@ import time
 from offpiste.config import RunConfig
 from offpiste.methods import METHODS
 from offpiste.store.layout import MILESTONES
-from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
+from offpiste.worlds.base import MOST_ACTIONS
 
 MEASURE_SECONDS = 10.0
 MEASURE_WARM_STEPS = 400
@@ -72,8 +72,8 @@ def all_steps(config: RunConfig) -> float:
 def parameters(config: RunConfig) -> int:
     """Return how many numbers the value network learns, on a game with all actions."""
     agent = config.agent
-    channels, size, count = config.world.stack_frames, FRAME_SHAPE[0], 0
-    for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=True):
+    channels, size, count = config.world.stack_frames, config.world.frame_size, 0
+    for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
         count += width * (channels * kernel**2 + 1)
         channels, size = width, math.ceil(size / stride)
     outputs = MOST_ACTIONS * agent.value_atoms

@@ -2,7 +2,8 @@
 
 games      names of games or of suites              seeds   the same for every method
 methods    names, or tables with `name` or `bonus`, `settings` and a `grid` of named axes, each over one setting
-frames     where to stop                            keep    results (weights and records) or all (the replay too)
+frames     where to stop, if not where the world says
+keep       results (weights and records) or all (the replay too)
 settings   what all runs share                      resources   what one run occupies
 
 The order of the runs is that of the seeds first, so that every game and method is seen early.
@@ -84,7 +85,7 @@ class _File:
     games: list[str] = field(default_factory=list)
     methods: list[Any] = field(default_factory=list)
     seeds: list[Seed] = field(default_factory=list)
-    frames: CountOrZero = RunConfig.frames
+    frames: CountOrZero | None = None
     keep: Literal["results", "all"] = "results"
     settings: dict[str, Any] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
@@ -160,7 +161,7 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def _runs(game: str, arm: Arm, seed: int, frames: int, shared: Mapping[str, Any]) -> Iterator[RunConfig]:
+def _runs(game: str, arm: Arm, seed: int, frames: int | None, shared: Mapping[str, Any]) -> Iterator[RunConfig]:
     axes = axes_of(arm)
     plain = to_dict(base_run(game, arm.name or None, arm.bonus or None))
     plain = _merged(_merged(plain, shared), arm.settings)
@@ -172,7 +173,7 @@ def _runs(game: str, arm: Arm, seed: int, frames: int, shared: Mapping[str, Any]
         for name, value in point.items():
             settings = _merged(settings, _nested(axes[name].setting, value))
         names = [own] * bool(own) + [f"{name}={shown(value)}" for name, value in point.items()]
-        about = {"variant": ",".join(names), "seed": seed, "frames": frames}
+        about = {"variant": ",".join(names), "seed": seed} | ({} if frames is None else {"frames": frames})
         yield from_dict(RunConfig, settings | about)
 
 

@@ -18,13 +18,12 @@ from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.seeding import generator_state, restore_generator
 from offpiste.store import arrays
-from offpiste.worlds.base import FRAME_SHAPE
 
 _NOOP = 0
 
 
 class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
-    """One game; states are read-only uint8 stacks [stack, 84, 84], newest picture last."""
+    """One game; states are read-only uint8 stacks [stack, height, width], newest frame last."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012 (gymnasium's own form)
     render_mode = "rgb_array"
@@ -53,7 +52,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
     @property
     def state_shape(self) -> tuple[int, int, int]:
         """Frames stacked in a state, their height and their width."""
-        return (self.config.stack_frames, *FRAME_SHAPE)
+        return self.config.state_shape
 
     @property
     def action_count(self) -> int:
@@ -151,9 +150,14 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         pooled = np.maximum(self._screens[0], self._screens[1])
         stack = np.empty_like(self._stack)
         stack[:-1] = self._stack[1:]
-        stack[-1] = cv2.resize(pooled, FRAME_SHAPE[::-1], interpolation=cv2.INTER_AREA)
+        stack[-1] = cv2.resize(pooled, self.state_shape[:0:-1], interpolation=cv2.INTER_AREA)
         stack.setflags(write=False)
         self._stack = stack
+
+
+def open_game(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> AtariGame:  # noqa: ARG001
+    """Return a game, the same for every seed."""
+    return AtariGame(game, config, generator)
 
 
 def start_emulator(game: str, seed: int) -> ALEInterface:

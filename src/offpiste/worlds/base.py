@@ -5,8 +5,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-FRAME_SHAPE = (84, 84)
-"""Height and width of a picture, in every world."""
 MOST_ACTIONS = 18
 """The largest action set, that of a joystick with a button."""
 

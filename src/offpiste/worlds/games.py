@@ -7,7 +7,7 @@ each was checked on real play (tests/worlds/test_games.py). Other games train as
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,13 @@ class Location:
         return {name: value for name, value in values.items() if getattr(self, name) is not None}
 
 
+class Returns(NamedTuple):
+    """Mean returns of an episode."""
+
+    random: float
+    best: float
+
+
 @dataclass(frozen=True)
 class Game:
     """One world: how to open it, and all that differs from one world to another; the defaults are any ALE game's."""
@@ -56,10 +63,14 @@ class Game:
     location: Location | None = None
     title: str = ""
     """What people call it, where that is not the name in capitals."""
-    opener: str = "offpiste.worlds.atari:AtariGame"
-    """What opens it, module:name, called with game, settings and generator; imported when it is first asked for."""
+    opener: str = "offpiste.worlds.atari:open_game"
+    """What opens it, module:name, called with game, settings, generator and the seed of the run; imported when it is
+    first asked for."""
     settings: dict[str, Any] = field(default_factory=dict)
     """What a run sets differently from the paper's protocol, for every method alike."""
+    computed_scores: str = ""
+    """What computes the mean returns of random play and of the best policy, module:name, called with the game; empty
+    where they are typed in."""
     constants: str = "atari"
     """Which constants of a method go with it (`Method.constants`)."""
     sizes: range = range(0)

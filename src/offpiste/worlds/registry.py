@@ -11,19 +11,20 @@ import numpy as np
 
 from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError, did_you_mean
-from offpiste.worlds import deep_sea
 from offpiste.worlds.base import World
 from offpiste.worlds.games import GAMES, Game, Location
+from offpiste.worlds.small import deep_sea, suite
 
 _OTHERS = (
     Game(
         deep_sea.NAME,
         location=deep_sea.LOCATION,
-        opener="offpiste.worlds.deep_sea:open_deep_sea",
+        opener="offpiste.worlds.small.deep_sea:open_deep_sea",
         settings=deep_sea.SETTINGS,
         constants="deep_sea",
         sizes=deep_sea.SIZES,
     ),
+    *suite.ROWS,
 )
 WORLDS: dict[str, Game] = GAMES | {row.name: row for row in _OTHERS}
 """Every world that has a row, in the order in which lists show them; all other games of the ALE have the defaults."""
@@ -35,10 +36,10 @@ def find(game: str) -> Game:
     return WORLDS.get(game) or next(sized, Game(game))
 
 
-def open_world(game: str, config: WorldConfig, generator: np.random.Generator) -> World:
-    """Start a game; everything random in it is drawn from the generator."""
+def open_world(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> World:
+    """Start a game as the runs of a seed see it; everything random in it is drawn from the generator."""
     check_game(game)
-    world: World = pkgutil.resolve_name(find(game).opener)(game, config, generator)
+    world: World = pkgutil.resolve_name(find(game).opener)(game, config, generator, seed)
     return world
 
 

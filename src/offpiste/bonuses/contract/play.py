@@ -72,7 +72,7 @@ def visits() -> tuple[Transition, ...]:
 
 def random_play(game: str) -> Iterator[Transition]:
     """Play at random in short episodes; the end of the first counts as cut, of the second as game over, and so on."""
-    world = open_world(game, WorldConfig(), stream(SEED, f"check {game}"))
+    world = open_world(game, WorldConfig(), stream(SEED, f"check {game}"), SEED)
     policy = random_policy(world, stream(SEED, f"check actions of {game}"))
     for lost in cycle((False, True)):
         for transition in islice(episode(world, policy), EPISODE_STEPS):

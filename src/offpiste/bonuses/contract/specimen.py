@@ -23,7 +23,7 @@ from offpiste.errors import kind_of
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
 from offpiste.types import Batch, Transition
-from offpiste.worlds.base import FRAME_SHAPE, MOST_ACTIONS
+from offpiste.worlds.base import MOST_ACTIONS
 
 
 class Raised(Exception):
@@ -63,7 +63,8 @@ class Specimen:
         """The libraries whose global generators the last call drew from."""
         self._resting = _global_states()
         self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        context = Context(WARM_UP_GAMES[0], MOST_ACTIONS, WorldConfig().stack_frames, FRAME_SHAPE, self.generator)
+        stack, height, width = WorldConfig().state_shape
+        context = Context(WARM_UP_GAMES[0], MOST_ACTIONS, stack, (height, width), self.generator)
         with seeded_globals(int(self.generator.integers(2**63))):
             try:
                 self.bonus = kind(options, context)

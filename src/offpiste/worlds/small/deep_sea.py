@@ -18,8 +18,8 @@ from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.worlds.base import FRAME_SHAPE
-from offpiste.worlds.games import Location
+from offpiste.worlds.games import Location, Returns
+from offpiste.worlds.small.turn import Turn, turn_of, unturned
 
 NAME = "deep_sea_N"
 SIZES = range(2, 28)
@@ -54,20 +54,33 @@ steps, true counts found the treasure of 10 rows within 300 dives on 8 of 12 see
 action in a cell that they had visited some 40 times; as it is now they found it on 24 of 24."""
 
 
-def open_deep_sea(game: str, config: WorldConfig, _: np.random.Generator) -> "DeepSea":
-    """Return the grid whose N is at the end of a name such as deep_sea_14."""
+def open_deep_sea(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> "DeepSea":  # noqa: ARG001
+    """Return the grid whose N is at the end of a name such as deep_sea_14; every seed plays the same one."""
     return DeepSea(int(game.rpartition("_")[2]), config)
 
 
+def open_turned(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> "DeepSea":  # noqa: ARG001
+    """Return the same grid as the runs of a seed see it."""
+    return DeepSea(int(game.rpartition("_")[2]), config, turn_of(seed, DeepSea.action_count))
+
+
+def mean_returns(size: int) -> Returns:
+    """Return what random play and the best policy earn in a dive of N rows.
+
+    Each coin of a random dive moves right with probability 1/2; the best policy pays for N moves to the right.
+    """
+    return Returns(2.0**-size * TREASURE - MOVE_COST / 2, TREASURE - MOVE_COST)
+
+
 class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
-    """The grid as a world; one picture per step, and nothing random in it: every seed of a run plays the same one."""
+    """The grid as a world; one frame per step, and nothing random in it."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own form)
     render_mode = "rgb_array"
     action_count = 2
     action_names = ["0", "1"]  # noqa: RUF012 (which of them moves right differs from cell to cell)
 
-    def __init__(self, size: int, config: WorldConfig) -> None:
+    def __init__(self, size: int, config: WorldConfig, turn: Turn | None = None) -> None:
         if config.frame_skip != 1 or config.sticky_action_probability != 0.0:
             raise ConfigError("in Deep Sea, world.frame_skip is 1 and world.sticky_action_probability is 0")
         if config.episode_frames <= size:
@@ -76,7 +89,8 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.config = config
         self._right = stream(size, "deep sea").integers(2, size=(size, size))
         """Which action moves right, by row and column."""
-        self._pictures = _pictures(size)
+        self._turn = turn or unturned(self.action_count)
+        self._frames = self._turn.frame(_frames(size, config.frame_size))
         self.action_space = gymnasium.spaces.Discrete(self.action_count)
         self.observation_space = gymnasium.spaces.Box(0, 255, self.state_shape, np.uint8)
         self._row = self._column = 0
@@ -85,7 +99,7 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
     @property
     def state_shape(self) -> tuple[int, int, int]:
         """Frames stacked in a state, their height and their width."""
-        return (self.config.stack_frames, *FRAME_SHAPE)
+        return self.config.state_shape
 
     @property
     def observation(self) -> NDArray[np.uint8]:
@@ -107,16 +121,16 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         super().reset(seed=seed, options=options)
         self._row = self._column = 0
         self._stack = np.zeros_like(self._stack)
-        self._push_picture()
+        self._push_frame()
         return self._stack, {}
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Sink one row; on the floor, surface."""
         reward = 0.0
         if self._row == self.size:
-            self._push_picture()
+            self._push_frame()
             return self._stack, reward, True, False, {}
-        if action == self._right[self._row, self._column]:
+        if self._turn.actions[int(action)] == self._right[self._row, self._column]:
             reward -= MOVE_COST / self.size
             if self._column == self._row == self.size - 1:
                 reward += TREASURE
@@ -124,7 +138,7 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         else:
             self._column = max(self._column - 1, 0)
         self._row += 1
-        self._push_picture()
+        self._push_frame()
         return self._stack, reward, False, False, {}
 
     def render(self) -> Any:
@@ -150,19 +164,19 @@ class DeepSea(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._stack = state["stack"].copy()
         self._stack.setflags(write=False)
 
-    def _push_picture(self) -> None:
+    def _push_frame(self) -> None:
         stack = np.empty_like(self._stack)
         stack[:-1] = self._stack[1:]
-        stack[-1] = self._pictures[self._row, self._column]
+        stack[-1] = self._frames[self._row, self._column]
         stack.setflags(write=False)
         self._stack = stack
 
 
-def _pictures(size: int) -> NDArray[np.uint8]:
-    """Return every picture, by row and column, the floor's too: the diver's cell is white, all else black."""
-    edges = np.arange(size + 2) * FRAME_SHAPE[0] // (size + 1)
-    pictures = np.zeros((size + 1, size + 1, *FRAME_SHAPE), np.uint8)
+def _frames(size: int, pixels: int) -> NDArray[np.uint8]:
+    """Return every frame, by row and column, the floor's too: the diver's cell is white, all else black."""
+    edges = np.arange(size + 2) * pixels // (size + 1)
+    frames = np.zeros((size + 1, size + 1, pixels, pixels), np.uint8)
     for row in range(size + 1):
         for column in range(size + 1):
-            pictures[row, column, edges[row] : edges[row + 1], edges[column] : edges[column + 1]] = 255
-    return pictures
+            frames[row, column, edges[row] : edges[row + 1], edges[column] : edges[column + 1]] = 255
+    return frames

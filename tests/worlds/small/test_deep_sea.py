@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
-from offpiste.worlds.deep_sea import DeepSea
 from offpiste.worlds.registry import check_game, location, open_world, settings
+from offpiste.worlds.small.deep_sea import DeepSea
 
 CONFIG = WorldConfig(frame_skip=1, sticky_action_probability=0.0)
 RIGHT, LEFT = True, False
@@ -94,7 +94,7 @@ def test_the_picture_shows_where_the_diver_is() -> None:
 
 def test_every_cell_has_a_picture_of_its_own_even_where_84_is_no_multiple() -> None:
     world = DeepSea(17, CONFIG)
-    pictures = {picture.tobytes() for row in world._pictures for picture in row}
+    pictures = {picture.tobytes() for row in world._frames for picture in row}
     assert len(pictures) == 18 * 18
 
 
@@ -108,7 +108,7 @@ def test_on_the_floor_every_column_looks_different_and_the_treasure_has_one_of_i
 
 
 def test_the_grid_is_the_same_for_every_seed_and_differs_with_size() -> None:
-    worlds = [open_world("deep_sea_14", CONFIG, stream(seed, "game")) for seed in (0, 1)]
+    worlds = [open_world("deep_sea_14", CONFIG, stream(seed, "game"), seed) for seed in (0, 1)]
     coins = [world._right for world in worlds if isinstance(world, DeepSea)]
     assert np.array_equal(coins[0], coins[1])
     assert 0.3 < coins[0].mean() < 0.7
@@ -157,7 +157,7 @@ def test_gymnasium_finds_nothing_to_object_to() -> None:
 
 
 def test_names_are_read_and_sizes_bounded() -> None:
-    world = open_world("deep_sea_14", CONFIG, stream(0, "play"))
+    world = open_world("deep_sea_14", CONFIG, stream(0, "play"), 0)
     assert isinstance(world, DeepSea)
     assert world.size == 14
     for name in ("deep_sea_1", "deep_sea_28", "deep_sea_014", "deep_sea_N", "deep_sea_" + 5_000 * "9"):

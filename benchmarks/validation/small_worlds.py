@@ -1,0 +1,190 @@
+"""Whether the small worlds do what they are for, on 30 seeds that are in no result.
+
+On hard worlds ε-greedy scores under 0.2 on at least 24 of 30 seeds, and the oracle, which counts true visits, above 0.8
+on at least 24 with the β that was best for it in that world; on easy worlds ε-greedy is above 0.8 on at least 27. The
+tuned world is judged as a hard one. A step takes ε-greedy at most 5 ms and RND at most 10, updates included, on one
+idle core. Scores are those of the published study: random play is 0, the best policy is 1.
+
+Runs lie in a store, so the same command continues after any stop:
+
+    python benchmarks/validation/small_worlds.py STORE [--processes 2]
+    python benchmarks/validation/small_worlds.py --quick
+    python benchmarks/validation/small_worlds.py --speed
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+
+from offpiste.analysis.load import load
+from offpiste.config import RunConfig
+from offpiste.methods import base_run
+from offpiste.run.loop import Loop
+from offpiste.run.process import prepare
+from offpiste.run.train import train
+from offpiste.store.storage import Folder
+from offpiste.study.keep import keep_results
+from offpiste.worlds.small.suite import ROWS, mean_returns_of
+
+SEEDS = range(2000, 2030)
+TUNING_SEEDS = range(3000, 3005)
+SCALES = (0.01, 0.03, 0.1, 0.3)
+"""β of the oracle, of which each hard world takes the best."""
+LOW, HIGH = 0.2, 0.8
+FEWEST_HARD, FEWEST_EASY = 24, 27
+MOST_MILLISECONDS = {"epsilon_greedy": 5.0, "rnd": 10.0}
+QUICK_WORLDS = ("deep_sea_12", "catch")
+HARD = tuple(row.name for row in ROWS if row.suite in ("small_tuned", "small_hard"))
+EASY = tuple(row.name for row in ROWS if row.suite == "small_easy")
+Scores = dict[tuple[str, str], dict[int, float]]
+"""By world and arm, and by seed."""
+
+
+def main() -> int:
+    """Train what is missing, judge every world, and return 0 if all bars hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", nargs="?", help="folder of the runs")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="one seed of two worlds, and the speed")
+    parser.add_argument("--speed", action="store_true", help="the speed alone")
+    options = parser.parse_args()
+    if options.speed:
+        return 0 if speed() else 1
+    if options.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            worlds = judge(Path(folder), QUICK_WORLDS, SEEDS[:1], (0.1,), options.processes)
+        return 0 if all([worlds, speed()]) else 1
+    if not options.store:
+        parser.error("give a folder for the runs")
+    return 0 if judge(Path(options.store), (*HARD, *EASY), SEEDS, SCALES, options.processes) else 1
+
+
+def judge(store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequence[float], processes: int) -> bool:
+    """Return whether the worlds do what they are for."""
+    hard = [world for world in worlds if world in HARD]
+    train_all(store, [run(world, "epsilon_greedy", seed) for world in worlds for seed in seeds], processes)
+    if len(scales) > 1:
+        tuning = [oracle(world, scale, seed) for world in hard for scale in scales for seed in TUNING_SEEDS]
+        train_all(store, tuning, processes)
+    tuned = {world: best_scale(store, world, scales) for world in hard}
+    train_all(store, [oracle(world, tuned[world], seed) for world in hard for seed in seeds], processes)
+    scores, held = scores_of(store), True
+    share_hard, share_easy = FEWEST_HARD / len(SEEDS), FEWEST_EASY / len(SEEDS)
+    for world in worlds:
+        baseline = [scores[world, "epsilon_greedy"][seed] for seed in seeds]
+        if world in EASY:
+            held &= told(world, "epsilon_greedy above", [score > HIGH for score in baseline], share_easy)
+            continue
+        arm = oracle(world, tuned[world], 0).variant
+        counted = [scores[world, arm][seed] for seed in seeds]
+        held &= told(world, "epsilon_greedy below", [score < LOW for score in baseline], share_hard)
+        held &= told(world, f"oracle {arm} above", [score > HIGH for score in counted], share_hard)
+    print(f"the worlds {'do' if held else 'do not all do'} what they are for")
+    return held
+
+
+def told(world: str, what: str, holds: Sequence[bool], share: float) -> bool:
+    """Print and return whether enough seeds are as they should be."""
+    enough = sum(holds) >= share * len(holds)
+    bound = HIGH if what.endswith("above") else LOW
+    print(
+        f"{world:12} {what} {bound}: {sum(holds)} of {len(holds)} seeds {'' if enough else '  <- too few'}", flush=True
+    )
+    return enough
+
+
+def run(world: str, method: str, seed: int) -> RunConfig:
+    """Return a run of a method."""
+    return replace(base_run(world, method), seed=seed)
+
+
+def oracle(world: str, scale: float, seed: int) -> RunConfig:
+    """Return a run of the oracle with a β."""
+    base = run(world, "oracle", seed)
+    return replace(base, bonus=replace(base.bonus, scale=scale), variant=f"beta={scale}")
+
+
+def train_all(store: Path, runs: Iterable[RunConfig], processes: int) -> None:
+    """Train all runs that are not finished, and tell how far it is."""
+    waiting = list(runs)
+    start = time.monotonic()
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        for done, seconds in enumerate(pool.map(train_one, [str(store)] * len(waiting), waiting), 1):
+            left = (time.monotonic() - start) / done * (len(waiting) - done) / 60
+            if seconds > 1 and sys.stderr.isatty():
+                print(f"\r{done} of {len(waiting)} runs, about {left:.0f} min left  ", end="", file=sys.stderr)
+
+
+def train_one(store: str, config: RunConfig) -> float:
+    """Train one run to its end, keep its records, and return the seconds that took."""
+    folder = Folder(store).below(config.run_id)
+    start = time.monotonic()
+    if not any(name.startswith("finished-") for name in folder.list()):
+        train(config, folder)
+        keep_results(folder)
+    return time.monotonic() - start
+
+
+def scores_of(store: Path) -> Scores:
+    """Return the normalised scores of the last evaluation of every run, by world and arm."""
+    results = load(store)
+    last = results.query(
+        "SELECT run, arg_max(return_mean, iteration) AS score FROM iterations "
+        "WHERE phase = 'evaluation' AND complete GROUP BY run"
+    ).to_pydict()
+    scores: Scores = defaultdict(dict)
+    found = dict(zip(last["run"], last["score"], strict=True))
+    for each in results.runs:
+        if each.name in found:
+            random, best = mean_returns_of(each.game)
+            scores[each.game, each.variant or each.method][each.seed] = (found[each.name] - random) / (best - random)
+    return scores
+
+
+def best_scale(store: Path, world: str, scales: Sequence[float]) -> float:
+    """Return the β with which the oracle's mean score is highest; of equal ones, the largest."""
+    if len(scales) == 1:
+        return scales[0]
+    scores = scores_of(store)
+
+    def mean(scale: float) -> float:
+        of_scale = scores[world, oracle(world, scale, 0).variant]
+        return statistics.fmean(of_scale[seed] for seed in TUNING_SEEDS)
+
+    return max(reversed(scales), key=mean)
+
+
+def speed() -> bool:
+    """Measure a step on one core, in the world with the largest frames; return whether the bars hold."""
+    held = True
+    for method, most in MOST_MILLISECONDS.items():
+        config = run("open_field", method, 0)
+        config = replace(config, exploration=replace(config.exploration, epsilon_decay_steps=1))
+        prepare(config.machine)
+        loop = Loop(config)
+        steps = loop.steps()
+        while not loop.learning:
+            next(steps)
+        taken = []
+        for _ in range(8):
+            start = time.process_time()
+            for _ in islice(steps, 150):
+                pass
+            taken.append(1e3 * (time.process_time() - start) / 150)
+        median = statistics.median(taken)
+        held &= median <= most
+        print(f"{method}: {median:.2f} ms of processor time a step, {most:g} allowed", flush=True)
+    return held
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Open field: coverage. A square without walls, the goal in the corner across from the start, and now and then a slip.
+
+After the visual gridworld of Lobel et al. (2023). `OpenFieldEnds` is the same with a goal that ends the episode: an
+agent with a bonus learns to avoid such a goal, for all novelty ends with it. `NoisyTv` has a panel below the field and
+a fifth action that fills it with new random pixels until the next press; in `NoisyTvPassive` they are new at every
+step, whatever is done.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.worlds.small.grid import GOAL, MOVES, PLAYER, WALL, Cells, Outcome, SmallWorld, State, moved
+
+SIZE = 10
+SLIP = 0.1
+"""Chance that a move goes anywhere instead."""
+_PANEL_ROWS = 4
+_START, _GOAL = (SIZE - 1, 0), (0, SIZE - 1)
+
+
+class OpenField(SmallWorld):
+    """The field, with an empty panel, so that only noise tells it from the others."""
+
+    shape = (SIZE + _PANEL_ROWS, SIZE + _PANEL_ROWS)
+    limit = 30
+
+    def starts(self) -> list[Outcome]:
+        """Return the corner in which an episode starts."""
+        return [Outcome(1.0, _START)]
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        """Move, or slip."""
+        everywhere = np.ones((SIZE, SIZE), np.bool_)
+        chances = np.full(len(MOVES), SLIP / len(MOVES))
+        chances[action] += 1 - SLIP
+        reached = [moved((state[0], state[1]), move, everywhere) for move in range(len(MOVES))]
+        return [Outcome(float(chance), *self.at(cell)) for chance, cell in zip(chances, reached, strict=True)]
+
+    def at(self, cell: tuple[int, int]) -> tuple[State, float]:
+        """Return the state and the reward of reaching a cell; the goal puts the player back at the start."""
+        return (_START, 1.0) if cell == _GOAL else (cell, 0.0)
+
+    def cells(self, state: State) -> Cells:
+        """Return the goal, the player, and a wall beside the field; below it is the panel."""
+        cells = np.zeros(self.shape, np.uint8)
+        cells[:SIZE, SIZE:] = WALL
+        cells[_GOAL] = GOAL
+        cells[state] = PLAYER
+        return cells
+
+
+class OpenFieldEnds(OpenField):
+    """The field whose goal ends the episode."""
+
+    def at(self, cell: tuple[int, int]) -> tuple[State, float]:
+        """Return the state and the reward of reaching a cell."""
+        return cell, float(cell == _GOAL)
+
+    def is_terminal(self, state: State) -> bool:
+        """Tell whether the goal was reached."""
+        return state == _GOAL
+
+
+class NoisyTv(OpenField):
+    """The field beside a screen that shows something new whenever the player asks for it."""
+
+    actions = (*MOVES, "press")
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        """Move, slip, or stay to press the button."""
+        return [Outcome(1.0, state)] if action == len(MOVES) else super().outcomes(state, action)
+
+    def first_looks(self) -> NDArray[np.uint8]:
+        """Leave the panel dark."""
+        return np.zeros((_PANEL_ROWS * self._scale, self.shape[1] * self._scale), np.uint8)
+
+    def next_looks(self, action: int) -> NDArray[np.uint8]:
+        """Draw new pixels where the button was pressed."""
+        return self._noise() if action == len(MOVES) else self._looks
+
+    def decorate(self, frame: NDArray[np.uint8], looks: NDArray[np.uint8]) -> None:
+        """Draw the panel below the field."""
+        top = SIZE * self._scale
+        frame[top : top + len(looks), : looks.shape[1]] = looks
+
+    def _noise(self) -> NDArray[np.uint8]:
+        panel = (_PANEL_ROWS * self._scale, self.shape[1] * self._scale)
+        return self.np_random.integers(256, size=panel, dtype=np.uint8)
+
+
+class NoisyTvPassive(NoisyTv):
+    """The field beside a screen that never shows the same twice; the fifth action does nothing."""
+
+    def first_looks(self) -> NDArray[np.uint8]:
+        """Draw new pixels."""
+        return self._noise()
+
+    def next_looks(self, action: int) -> NDArray[np.uint8]:  # noqa: ARG002 (whatever it is)
+        """Draw new pixels."""
+        return self._noise()

@@ -1,0 +1,128 @@
+"""The suite of small worlds: one row each, with the settings that all of them share.
+
+The paper's timings scaled down to worlds that are over in minutes, the same for every method; `deep_sea.py` tells why
+each is what it is. What differs from Deep Sea's: a limit is no terminal state, for cells that are reached only shortly
+before it would have no value; γ is 0.97, for with 0.99 a goal that can be reached again and again is worth more than
+the largest value; and whatever makes a step cheap, for operations are its cost and not arithmetic: frames as small as
+cells of two pixels allow, one convolution, and an update of 64 every second step instead of 32 at each.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from offpiste.config import WorldConfig
+from offpiste.parsing import from_dict
+from offpiste.seeding import stream
+from offpiste.worlds.games import Game, Returns
+from offpiste.worlds.small import deep_sea
+from offpiste.worlds.small.falling import Catch, Rain
+from offpiste.worlds.small.grid import LOCATION, SmallWorld, mean_returns
+from offpiste.worlds.small.key_door import KeyDoor
+from offpiste.worlds.small.museum import Museum
+from offpiste.worlds.small.open_field import NoisyTv, NoisyTvPassive, OpenField, OpenFieldEnds
+from offpiste.worlds.small.turn import turn_of
+from offpiste.worlds.small.wallpaper import Wallpaper
+
+EVALUATION_EPISODES = 50
+"""Played after each iteration."""
+KINDS: Mapping[str, type[SmallWorld]] = {
+    "open_field": OpenField,
+    "key_door": KeyDoor,
+    "noisy_tv": NoisyTv,
+    "wallpaper": Wallpaper,
+    "catch": Catch,
+    "rain": Rain,
+    "museum": Museum,
+    "open_field_ends": OpenFieldEnds,
+    "noisy_tv_passive": NoisyTvPassive,
+}
+"""All but Deep Sea; the last two are not in the suite, but show one effect each."""
+
+
+_AGENT = {"discount": 0.97, "convolution_channels": [16], "update_period_steps": 2, "batch_size": 64}
+
+
+def _settings(limit: int, frame_size: int, steps: int) -> dict[str, Any]:
+    """Return the settings of a world with episodes of so many steps and runs of so many."""
+    return {
+        "frames": steps,
+        "world": {
+            "frame_skip": 1,
+            "stack_frames": 1,
+            "sticky_action_probability": 0.0,
+            "frame_size": frame_size,
+            "bootstrap_at_limit": True,
+        },
+        "agent": deep_sea.SETTINGS["agent"] | _AGENT,
+        "schedule": {"iteration_steps": 2_500, "evaluation_steps": EVALUATION_EPISODES * limit},
+        "exploration": deep_sea.SETTINGS["exploration"],
+    }
+
+
+def _row(name: str, suite: str, steps: int) -> Game:
+    kind = KINDS[name]
+    return Game(
+        name,
+        suite=suite,
+        location=LOCATION,
+        opener="offpiste.worlds.small.suite:open_small_world",
+        settings=_settings(kind.limit, 2 * max(kind.shape), steps),
+        constants="small_worlds",
+        computed_scores="offpiste.worlds.small.suite:mean_returns_of",
+    )
+
+
+_DEEP_SEA_ROWS = 12
+ROWS = (
+    Game(
+        f"deep_sea_{_DEEP_SEA_ROWS}",
+        suite="small_tuned",
+        location=deep_sea.LOCATION,
+        opener="offpiste.worlds.small.deep_sea:open_turned",
+        settings=_settings(_DEEP_SEA_ROWS + 1, 2 * (_DEEP_SEA_ROWS + 1), 10_000),
+        constants="small_worlds",
+        computed_scores="offpiste.worlds.small.suite:mean_returns_of",
+    ),
+    _row("open_field", "small_hard", 20_000),
+    _row("key_door", "small_hard", 15_000),
+    _row("noisy_tv", "small_hard", 20_000),
+    _row("wallpaper", "small_hard", 10_000),
+    _row("catch", "small_easy", 10_000),
+    _row("rain", "small_easy", 10_000),
+    _row("museum", "small_easy", 10_000),
+    _row("open_field_ends", "", 20_000),
+    _row("noisy_tv_passive", "", 20_000),
+)
+
+
+def register() -> None:
+    """Let `gymnasium.make` know the worlds, as in offpiste/KeyDoor-v0."""
+    for row in ROWS:
+        name = "".join(word.capitalize() for word in row.name.split("_"))
+        gymnasium.register(f"offpiste/{name}-v0", "offpiste.worlds.small.suite:make", kwargs={"game": row.name})
+
+
+def make(game: str, seed: int = 0, render_mode: str = "rgb_array") -> gymnasium.Env[Any, Any]:  # noqa: ARG001
+    """Return a world as an environment by itself, as the runs of a seed see it; `reset` takes a seed for its draws."""
+    row = next(row for row in ROWS if row.name == game)
+    config = from_dict(WorldConfig, row.settings["world"])
+    world: gymnasium.Env[Any, Any] = pkgutil.resolve_name(row.opener)(game, config, stream(seed, "game"), seed)
+    return world
+
+
+def open_small_world(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> SmallWorld:
+    """Return a world as the runs of a seed see it."""
+    kind = KINDS[game]
+    return kind(config, generator, turn_of(seed, len(kind.actions)))
+
+
+def mean_returns_of(game: str) -> Returns:
+    """Return what random play and the best policy earn in an episode."""
+    row = next(row for row in ROWS if row.name == game)
+    if game not in KINDS:
+        return deep_sea.mean_returns(_DEEP_SEA_ROWS)
+    return mean_returns(KINDS[game], from_dict(WorldConfig, row.settings["world"]))

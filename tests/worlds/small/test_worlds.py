@@ -1,0 +1,140 @@
+"""Each small world by its rules, worked out by hand."""
+
+import numpy as np
+
+from offpiste.methods import base_run
+from offpiste.seeding import stream
+from offpiste.worlds.small.falling import Catch, Rain
+from offpiste.worlds.small.grid import Outcome, SmallWorld
+from offpiste.worlds.small.key_door import KeyDoor
+from offpiste.worlds.small.museum import Museum
+from offpiste.worlds.small.open_field import NoisyTv, NoisyTvPassive, OpenField, OpenFieldEnds
+from offpiste.worlds.small.suite import KINDS
+from offpiste.worlds.small.wallpaper import Wallpaper
+
+GAMES = {kind: game for game, kind in KINDS.items()}
+
+
+def opened(kind: type[SmallWorld]) -> SmallWorld:
+    return kind(base_run(GAMES[kind]).world, stream(0, "game"))
+
+
+def walk(world: SmallWorld, *names: str) -> list[float]:
+    """Take actions by their names and return the rewards."""
+    return [float(world.step(world.actions.index(name))[1]) for name in names]
+
+
+def test_a_move_in_the_open_field_slips_one_time_in_ten() -> None:
+    outcomes = opened(OpenField).outcomes((5, 5), 0)  # up
+    assert {one.state: round(one.probability, 6) for one in outcomes} == {
+        (4, 5): 0.925,
+        (6, 5): 0.025,
+        (5, 4): 0.025,
+        (5, 6): 0.025,
+    }
+
+
+def test_the_goal_of_the_open_field_pays_one_and_puts_the_player_back() -> None:
+    outcomes = opened(OpenField).outcomes((1, 9), 0)
+    assert Outcome(0.925, (9, 0), 1.0) in outcomes
+    assert sum(one.reward for one in outcomes) == 1.0
+
+
+def test_where_the_goal_ends_the_episode_the_player_stays_on_it() -> None:
+    world = opened(OpenFieldEnds)
+    assert Outcome(0.925, (0, 9), 1.0) in world.outcomes((1, 9), 0)
+    assert world.is_terminal((0, 9))
+    assert not world.is_terminal((9, 0))
+
+
+def test_the_screen_shows_something_new_at_each_press_and_stays_so_until_the_next() -> None:
+    world = opened(NoisyTv)
+    dark = world.reset()[0][0, 20:].copy()
+    assert not dark.any()
+    place = world.ram.tobytes()
+    walk(world, "press")
+    first = world.observation[0, 20:].copy()
+    assert world.ram.tobytes() == place
+    walk(world, "up")
+    np.testing.assert_array_equal(world.observation[0, 20:], first)
+    walk(world, "press")
+    assert (world.observation[0, 20:] != first).mean() > 0.9
+    assert not world.reset()[0][0, 20:].any()
+
+
+def test_a_passive_screen_never_shows_the_same_twice() -> None:
+    world = opened(NoisyTvPassive)
+    shown = [world.reset()[0][0, 20:].tobytes()]
+    for name in ("up", "press", "left"):
+        walk(world, name)
+        shown.append(world.observation[0, 20:].tobytes())
+    assert len(set(shown)) == 4
+
+
+def test_the_field_itself_is_the_same_beside_the_screen() -> None:
+    np.testing.assert_array_equal(opened(NoisyTv).reset()[0], opened(OpenField).reset()[0])
+
+
+def test_the_door_opens_with_the_key_only_and_the_goal_takes_the_key_back() -> None:
+    world = opened(KeyDoor)
+    world.reset()
+    assert walk(world, "right", "right", "right") == [0.0] * 3
+    assert world.ram[:3].tolist() == [8 * 6, 8, 0]  # before the door
+    assert walk(world, *["left"] * 6) == [0.0] * 6
+    assert world.ram[:3].tolist() == [0, 8, 1]  # with the key
+    rewards = walk(world, *["right"] * 10)
+    assert rewards == [0.0] * 9 + [1.0]
+    assert world.ram[:3].tolist() == [8 * 5, 8, 0]
+
+
+def test_key_and_door_vanish_from_the_frame_when_the_key_is_taken() -> None:
+    world = opened(KeyDoor)
+    before, after = world.cells((1, 5, 0)), world.cells((1, 5, 1))
+    assert np.argwhere(before != after).tolist() == [[1, 0], [1, 7]]
+
+
+def test_the_doors_of_the_papered_rooms_are_offset() -> None:
+    world = opened(Wallpaper)
+    world.reset()
+    assert walk(world, "right", "right", "right")[-1] == 0.0
+    assert world.ram[:2].tolist() == [16, 16]  # stopped by the first wall
+    up_and_over = ["up", "up", *["right"] * 2, "down", "down", *["right"] * 4, "up", "up", *["right"] * 2]
+    assert walk(world, *up_and_over) == [0.0] * 13 + [1.0]
+
+
+def test_the_wallpaper_is_new_in_each_episode_faint_and_the_same_within_one() -> None:
+    world = opened(Wallpaper)
+    first = world.reset()[0][0].copy()
+    walk(world, "up")
+    changed = np.argwhere(world.observation[0] != first)
+    assert changed[:, 1].max() < 2  # the player's two cells
+    assert (world.reset()[0][0] != first).mean() > 0.5
+    empty = np.kron(world.cells((2, 0)) == 0, np.ones((2, 2))).astype(bool)
+    assert set(np.unique(world.observation[0, :6][empty])) <= set(range(24, 40))
+
+
+def test_a_ball_is_caught_by_the_paddle_below_it_and_ends_the_episode() -> None:
+    world = opened(Catch)
+    assert world.outcomes((8, 3, 2), 2) == [Outcome(1.0, (9, 3, 3), 1.0)]
+    assert world.outcomes((8, 3, 2), 1) == [Outcome(1.0, (9, 3, 2), 0.0)]
+    assert world.outcomes((3, 0, 0), 0) == [Outcome(1.0, (4, 0, 0), 0.0)]  # the wall
+    assert world.is_terminal((9, 3, 3))
+    assert not world.is_terminal((8, 3, 3))
+
+
+def test_rain_pays_for_each_ball_and_sends_another_every_fourth_step() -> None:
+    world = opened(Rain)
+    assert world.outcomes((2, 4, 1, 0), 2) == [Outcome(1.0, (3, 4, 1, 1), 1.0)]
+    assert world.outcomes((2, 4, 1, 0), 1) == [Outcome(1.0, (3, 4, 1, 0), 0.0)]
+    assert world.outcomes((3, 4, 1, 1), 1) == [Outcome(0.2, (0, column, 4, 1)) for column in range(5)]
+    assert np.argwhere(world.cells((2, 4, 1, 0)) == 6).tolist() == [[2, 4], [6, 1]]
+
+
+def test_the_coin_lies_six_steps_one_way_and_the_hall_the_other() -> None:
+    world = opened(Museum)
+    world.reset()
+    assert walk(world, *["right"] * 6) == [0.0] * 5 + [1.0]
+    assert walk(world, "left", "up", "up", "up") == [0.0] * 4
+    assert world.ram[:2].tolist() == [8 * 5, 8 * 10]
+    hall = [(row, column) for row in range(12) for column in range(12)]
+    assert len({world.cells(cell).tobytes() for cell in hall}) == 144
