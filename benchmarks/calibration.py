@@ -39,6 +39,7 @@ from offpiste.analysis.claims import (
 from offpiste.methods import PAPER_METHODS
 from offpiste.seeding import stream
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.scores import reference_scores
 
 SEEDS = (3, 5, 10, 20)
 KINDS = ("normal", "bimodal", "unequal")
@@ -122,7 +123,7 @@ def made_up(
     scores: dict[str, dict[str, dict[int, float]]] = {}
     for (game, method), own in zip(cells, noise, strict=True):
         middle = 0.5 + effects.get((game, method), 0.0)
-        points = [GAMES[game].score_at(middle + by_chance) for by_chance in own.tolist()]
+        points = [reference_scores(game).score_at(middle + by_chance) for by_chance in own.tolist()]
         scores.setdefault(game, {})[method] = dict(enumerate(points))
     return scores
 

@@ -20,6 +20,7 @@ from offpiste.methods import PAPER_METHODS, base_run
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.scores import reference_scores
 from synthetic_store import learning_curve, write_run
 
 EPISODES = 20_000
@@ -95,8 +96,8 @@ def write_store(store: Path, runs: int) -> None:
     for number in range(runs):
         game, method = kinds[number % len(kinds)]
         seed = number // len(kinds)
-        final = GAMES[game].score_at(stream(seed, f"scale {game} {method}").uniform(0.1, 1.0))
-        curve = learning_curve(final, GAMES[game].random_score, abs(final) / 5 + 1)
+        final = reference_scores(game).score_at(stream(seed, f"scale {game} {method}").uniform(0.1, 1.0))
+        curve = learning_curve(final, reference_scores(game).random, abs(final) / 5 + 1)
         write_run(folder, replace(base_run(game, method), seed=seed), curve, EPISODES)
 
 

@@ -19,6 +19,7 @@ from offpiste.report.page import build
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.scores import reference_scores
 from synthetic_store import learning_curve, write_run
 
 _EASY = {"epsilon_greedy": 1.0, "noisy_nets": 1.05, "cts": 0.6, "pixelcnn": 0.65, "icm": 0.85, "rnd": 0.8}
@@ -75,8 +76,8 @@ def write_sample(store: Folder, games: list[str]) -> None:
             for seed in range(SEEDS):
                 generator = stream(seed, f"sample {game} {method}")
                 lucky = method != "epsilon_greedy" or generator.random() < 0.2 or game != "montezuma_revenge"
-                final = GAMES[game].score_at(share * generator.uniform(0.8, 1.2)) if lucky else 0.0
-                curve = learning_curve(final, GAMES[game].random_score, abs(final) / 8 + 1)
+                final = reference_scores(game).score_at(share * generator.uniform(0.8, 1.2)) if lucky else 0.0
+                curve = learning_curve(final, reference_scores(game).random, abs(final) / 8 + 1)
                 unfinished = (game, method, seed) == ("gravitar", "rnd", 4)
                 config = replace(base_run(game, method), seed=seed)
                 write_run(store, config, curve, EPISODES, done=0.6 if unfinished else 1.0)
@@ -88,7 +89,7 @@ def write_sample(store: Folder, games: list[str]) -> None:
         for seed in (100, 101):
             config = base_run("montezuma_revenge", "cts")
             config = replace(config, bonus=replace(config.bonus, scale=scale), variant=f"beta={scale}", seed=seed)
-            final = GAMES["montezuma_revenge"].score_at(0.9 if scale == 0.0005 else 0.4)
+            final = reference_scores("montezuma_revenge").score_at(0.9 if scale == 0.0005 else 0.4)
             write_run(store, config, learning_curve(final, 0.0, 200.0), EPISODES)
 
 

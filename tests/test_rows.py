@@ -80,6 +80,16 @@ def test_a_row_puts_a_world_among_the_games(capsys: pytest.CaptureFixture[str]) 
     assert "no game named 'toy_pnod'; did you mean 'toy_pond'?" in capsys.readouterr().err
 
 
+def test_a_row_with_computed_scores_is_listed_with_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = Game("catch", "small_easy", computed_scores="tests.worlds.test_scores:made_up_scores")
+    monkeypatch.setitem(registry.WORLDS, "catch", row)
+    assert [re.sub(" +", " ", " ".join(row)) for row in lines_of(capsys, "games")][-1] == (
+        "catch small_easy 0.25 2.25 coarse picture"
+    )
+
+
 def test_a_plan_has_the_constants_of_a_method_for_the_world_of_each_run() -> None:
     content = {"games": ["freeway", "toy_pond", "deep_sea_5"], "methods": ["toy_count"], "seeds": [0], "frames": 400}
     study = load_bonuses(make_study("toy", content))

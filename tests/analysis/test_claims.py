@@ -23,6 +23,7 @@ from offpiste.analysis.claims import (
 )
 from offpiste.methods import PAPER_METHODS
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.scores import reference_scores
 
 Table = dict[str, dict[str, dict[int, float]]]
 FINDING = {finding.key: finding for finding in FINDINGS}
@@ -32,10 +33,11 @@ def scores_of(seeds: int, effect: Callable[[str, str], float] = lambda *_: 0.0, 
     """Return scores whose normalised effects are as given, with a little noise that differs from run to run."""
     generator = np.random.default_rng(seeds)
     table: Table = {}
-    for game, about in GAMES.items():
+    for game in GAMES:
+        scale = reference_scores(game)
         table[game] = {
             method: {
-                seed: about.score_at(effect(game, method) + float(generator.normal(0.0, noise)))
+                seed: scale.score_at(effect(game, method) + float(generator.normal(0.0, noise)))
                 for seed in range(seeds)
             }
             for method in PAPER_METHODS

@@ -2,12 +2,12 @@
 
 Runs are compared seed by seed, for the runs of a seed share their random streams. A method *beats* another when it does
 better in significantly more than half of the pairs; it is shown *not to* when the median difference lies significantly
-below a margin, a twentieth of the way from random to human play. Each verdict is wrong with a chance of 5% at most,
-whatever the distributions, if only seeds and games are independent: a finding is not called supported where it fails
-(for example at no difference), nor contradicted where it holds by the margin. Between nothing and the margin either may
-come. A finding with several parts is supported when all the parts are, which takes no correction, and contradicted when
-one of them is, which takes Bonferroni's; likewise for five parts out of six (Benjamini and Heller, 2008). The verdicts
-do not share their levels.
+below a margin, a twentieth of the way from random play to the top of the game's scale. Each verdict is wrong with a
+chance of 5% at most, whatever the distributions, if only seeds and games are independent: a finding is not called
+supported where it fails (for example at no difference), nor contradicted where it holds by the margin. Between nothing
+and the margin either may come. A finding with several parts is supported when all the parts are, which takes no
+correction, and contradicted when one of them is, which takes Bonferroni's; likewise for five parts out of six
+(Benjamini and Heller, 2008). The verdicts do not share their levels.
 """
 
 import math
@@ -30,10 +30,10 @@ from offpiste.analysis.stats import (
 )
 from offpiste.methods import METHODS, PAPER_METHODS
 from offpiste.worlds.games import GAMES, SUITES
-from offpiste.worlds.registry import find
+from offpiste.worlds.scores import reference_scores
 
 MARGIN = 0.05
-"""What counts as a difference, as a share of the way from random to human play."""
+"""What counts as a difference, as a share of the way from random play to a human or the best policy."""
 BASELINE = "epsilon_greedy"
 PSEUDO_COUNTS = ("cts", "pixelcnn")
 NEWER = ("pixelcnn", "icm", "rnd")
@@ -155,7 +155,7 @@ def judge_one(finding: Finding, scores: Scores, margin: float = MARGIN) -> Verdi
 def compare_methods(
     scores: Scores, games: Sequence[str], first: str, second: str = BASELINE, margin: float = MARGIN
 ) -> Comparison:
-    """Compare any two methods over games, in human-normalised score (in points on a game without reference scores)."""
+    """Compare any two methods over games, in normalised score (in points on a game without reference scores)."""
     return compare([_differences(scores, game, first, second) for game in games], margin)
 
 
@@ -225,7 +225,7 @@ def _bonuses_hurt_on_easy_games(scores: Scores, margin: float) -> Part:
     """Ask of each seed whether three bonuses of four are below ε-greedy: no more than chance if all are alike."""
     third, second, middle = [], [], []
     for game in EASY:
-        baseline, *bonuses = paired(scores, game, (BASELINE, *BONUSES)) / _scale(game)
+        baseline, *bonuses = paired(scores, game, (BASELINE, *BONUSES)) / reference_scores(game).span
         ordered = np.sort(bonuses, axis=0) - baseline
         third.append(ordered[2])
         second.append(ordered[1])
@@ -251,7 +251,7 @@ def _pseudo_counts_lose_but_on_seaquest(scores: Scores, margin: float) -> Part:
 def _noisy_nets_most_consistent(scores: Scores, margin: float) -> Part:
     behind = []
     for game in GAMES:
-        baseline, *others = paired(scores, game, (BASELINE, "noisy_nets", *BONUSES)) / _scale(game)
+        baseline, *others = paired(scores, game, (BASELINE, "noisy_nets", *BONUSES)) / reference_scores(game).span
         behind.append(np.array(others) < baseline - margin)
     seeds = min(runs.shape[1] for runs in behind)
     noisy, *bonuses = np.sum([runs[:, :seeds] for runs in behind], axis=0).astype(float)  # games, seed by seed
@@ -330,14 +330,9 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _scale(game: str) -> float:
-    row = find(game)
-    return row.span if row.has_scores else 1.0
-
-
 def _differences(scores: Scores, game: str, first: str, second: str) -> Array:
     runs = paired(scores, game, (first, second))
-    return np.asarray((runs[0] - runs[1]) / _scale(game))
+    return np.asarray((runs[0] - runs[1]) / reference_scores(game).span)
 
 
 def _leaf(scores: Scores, game: str, first: str, second: str, margin: float, show: str, refute: str, verb: str) -> Part:

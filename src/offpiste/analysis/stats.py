@@ -104,7 +104,7 @@ def median_of_means(groups: Groups) -> Array:
 
 
 def optimality_gap(groups: Groups) -> Array:
-    """Return by how much runs miss a human's 1 on average; what lies above it does not make up for it."""
+    """Return by how much runs miss 1 on average, a human's score; what lies above it does not make up for it."""
     pooled = np.concatenate(groups, axis=-1)
     return np.asarray(1.0 - np.minimum(pooled, 1.0).mean(axis=-1))
 

@@ -68,7 +68,8 @@ STATISTICS = {
 
 def contrasts(evidence: Evidence) -> list[Contrast]:
     """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for all together."""
-    sets = {SUITE_TITLES[suite]: games for suite, games in SUITES.items()} | {SUITE_TITLES["all"]: tuple(GAMES)}
+    suites = SUITES | {"all": tuple(GAMES)}
+    sets = {told: suites[suite] for suite, told in SUITE_TITLES.items()}
     sets |= {title(game): (game,) for game in ordered_games(evidence.scores) if game not in GAMES}
     found: list[tuple[str, str, tuple[str, ...], Comparison]] = []
     for suite, wanted in sets.items():

@@ -21,7 +21,7 @@ from offpiste.errors import RunMismatch
 from offpiste.parsing import to_dict
 from offpiste.report.look import ordered_games, ordered_methods
 from offpiste.worlds.games import GAMES
-from offpiste.worlds.registry import find
+from offpiste.worlds.scores import reference_scores
 
 PAPER_FRAMES = 200_000_000
 
@@ -66,9 +66,9 @@ class Evidence:
         return np.array(list(self.scores.get(game, {}).get(method, {}).values()), dtype=np.float64)
 
     def normalised(self, game: str, method: str) -> stats.Array:
-        """Return them on the scale from random play, 0, to a human, 1."""
-        about = find(game)
-        return (self.finals(game, method) - about.random_score) / about.span
+        """Return them on the scale from random play, 0, to a human or the best policy, 1."""
+        scale = reference_scores(game)
+        return (self.finals(game, method) - scale.random) / scale.span
 
     def departures(self) -> dict[str, tuple[Any, Any]]:
         """Return where the runs on the paper's games depart from its protocol: setting -> here, in the paper."""

@@ -24,7 +24,7 @@ from offpiste.report.drawing import (
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import MUTED, Look, file_name, frames_text, label, looks, series_look, title
 from offpiste.worlds.games import SUITES
-from offpiste.worlds.registry import find
+from offpiste.worlds.scores import reference_scores
 
 FOUR_GAMES = (MONTEZUMA, "gravitar", "private_eye", "venture")
 """Of the paper's four-game panel our sources only say that there is one; these are Montezuma and three hard games."""
@@ -170,9 +170,9 @@ def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[st
         axes.plot([place - 0.32, place + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
     tidy(axes, "final score")
     low, high = axes.get_ylim()
-    row = find(game)
-    for score, what in ((row.random_score, "random"), (row.human_score, "human")):  # NaN lies in no range
-        if low <= score <= high:
+    scale = reference_scores(game)
+    for score, what in ((scale.random, "random"), (scale.top, scale.label)):
+        if scale.known and low <= score <= high:
             axes.axhline(score, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
             axes.text(len(methods) - 0.45, score, what, fontsize=7, color=MUTED, ha="right", va="bottom")
     names = [short(label(method)) for method in methods]

@@ -17,12 +17,12 @@ from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlati
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import file_name, label, title
 from offpiste.worlds.games import GAMES
-from offpiste.worlds.registry import find
+from offpiste.worlds.scores import reference_scores
 
 THRESHOLD_SHARE = 0.1
-"""The threshold that a score is asked to pass, as a share of the way from random to human play."""
+"""The threshold that a score is asked to pass, as a share of the way from random play to a human or the best policy."""
 DIFFERENCES = (0.05, 0.1, 0.25, 0.5)
-"""Differences, human-normalised, for which the seeds needed are told."""
+"""Differences, normalised, for which the seeds needed are told."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def contrast_table(found: Sequence[Contrast]) -> Table:
         "called": lambda each: each.call,
     }
     note = (
-        "Pairs are of equal seeds. Differences are human-normalised, or in points on a game without a human score. "
+        "Pairs are of equal seeds. Differences are normalised, or in points on a game without reference scores. "
         "All intervals are exact at 95%, each by itself. A method is called better or worse only where that holds at "
         f"5% for all {2 * len(found)} sign tests of this table together (Holm’s correction); a finding above, tested "
         "by itself, takes less."
@@ -204,14 +204,15 @@ def game_table(evidence: Evidence, game: str) -> Table:
         "rooms": lambda method: middle(method, "rooms"),
         "cells": lambda method: middle(method, "cells"),
     }
-    known = find(game).has_scores
-    if not known:
+    scale = reference_scores(game)
+    if not scale.known:
         del columns["normalised"]
-    about = "a tenth of the way from random to human play" if known else "no human score is known"
+    known = f" the score where random play is 0 and {scale.player} 1;" if scale.known else ""
+    about = f"a tenth of the way from random play to {scale.player}" if scale.known else "no reference score is known"
     note = (
         "Mean to greatest: final scores, each the mean training return of a seed’s last ten iterations. The rest are "
-        "medians over seeds: the score where random play is 0 and a human 1; the area under the curve, as mean return "
-        "of all iterations (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
+        f"medians over seeds:{known} the area under the curve, as mean return of all iterations "
+        " (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
         f"Above {shown(threshold)}: share of seeds that score more ({about})."
     )
     return table_of(file_name(game), [method for method in evidence.methods if begun[method]], columns, note)
@@ -227,15 +228,16 @@ def score_table(evidence: Evidence) -> Table:
         least, mean, most = (shown(float(value)) for value in (scores.min(), scores.mean(), scores.max()))
         return f"{mean} ({least} to {most}; {scores.size})"
 
+    games = [game for game in evidence.games if evidence.scores.get(game)]
     columns: dict[str, Callable[[str], Any]] = {
         "game": title,
-        "random": lambda game: find(game).random_score if find(game).has_scores else None,
-        "human": lambda game: find(game).human_score if find(game).has_scores else None,
+        "random": lambda game: reference_scores(game).random if reference_scores(game).known else None,
+        _top_of(games): lambda game: reference_scores(game).top if reference_scores(game).known else None,
     }
     for method in evidence.methods:
         columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
     note = "Mean over seeds, in points (least to greatest; number of seeds)."
-    return table_of("final_scores", [game for game in evidence.games if evidence.scores.get(game)], columns, note)
+    return table_of("final_scores", games, columns, note)
 
 
 def why_not_comparable(evidence: Evidence) -> str:
@@ -313,18 +315,25 @@ def seeds_needed_table(evidence: Evidence) -> Table:
         "seeds here": lambda game: evidence.finals(game, BASELINE).size,
     }
     for difference in DIFFERENCES:
-        columns[f"{difference:.0%} of human"] = lambda game, difference=difference: needed(game, difference)  # type: ignore[misc]
+        columns[f"{difference:.0%} of the scale"] = lambda game, difference=difference: needed(game, difference)  # type: ignore[misc]
     note = (
         "Seeds with which one sign test at 5% sees such a difference in four studies of five, were a method’s scores "
-        "those of ε-greedy raised by it. A rough guide: it takes the few scores here for the whole distribution."
+        "those of ε-greedy raised by it; the scale goes from random play to a human or the best policy. A rough guide: "
+        "it takes the few scores here for the whole distribution."
     )
     return table_of("seeds_needed", [game for game in GAMES if evidence.finals(game, BASELINE).size > 1], columns, note)
 
 
 def threshold_of(game: str) -> float:
     """Return the score that counts as having found something."""
-    row = find(game)
-    return row.score_at(THRESHOLD_SHARE) if row.has_scores else 0.0
+    scale = reference_scores(game)
+    return scale.score_at(THRESHOLD_SHARE) if scale.known else 0.0
+
+
+def _top_of(games: Iterable[str]) -> str:
+    """Return what the column of top scores is called: who plays so well on these games."""
+    labels = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
+    return " or ".join(labels) or "human"
 
 
 def _leaves(part: Part) -> Iterator[Part]:

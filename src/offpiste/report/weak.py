@@ -13,7 +13,7 @@ from offpiste.report.evidence import Evidence
 from offpiste.report.look import frames_text, label, title
 from offpiste.report.tables import Table, table_of
 from offpiste.worlds.games import GAMES
-from offpiste.worlds.registry import find
+from offpiste.worlds.scores import reference_scores
 
 PAPER_SEEDS = 5
 
@@ -183,8 +183,8 @@ def _seeds(evidence: Evidence) -> Iterator[Note]:
 
 def _games(evidence: Evidence) -> Iterator[Note]:
     for game in evidence.games:
-        if not find(game).has_scores:
-            told = "random and human scores are not known: in no aggregate and no finding, differences in points"
+        if not reference_scores(game).known:
+            told = "no reference scores are known: in no aggregate and no finding, differences in points"
             yield Note("no reference scores", game, told)
     begun = {run.game for run in evidence.runs}
     for game in GAMES if begun else ():

@@ -1,4 +1,4 @@
-"""What a world's row says, and the rows of the paper's twelve games: suites, scores to compare with, RAM bytes.
+"""What a world's row says, the rows of the paper's twelve games (scores to compare with, RAM bytes), and suites.
 
 Random and human scores are those of the table that dqn_zoo and the papers around Agent57 use (van Hasselt et
 al., 2016, and later). RAM bytes come from AtariARI (Anand et al., 2019), Pitfall's scene from its own memory;
@@ -75,20 +75,9 @@ class Game:
     """Which constants of a method go with it (`Method.constants`)."""
     sizes: range = range(0)
     """The sizes that it comes in; empty where there is only one."""
-
-    @property
-    def has_scores(self) -> bool:
-        """Whether random and human play are known."""
-        return not math.isnan(self.span)
-
-    @property
-    def span(self) -> float:
-        """What lies between random play and a human: 1 on the human-normalised scale."""
-        return self.human_score - self.random_score
-
-    def score_at(self, share: float) -> float:
-        """Return the score that lies a share of the way from random to human play."""
-        return self.random_score + share * self.span
+    computed_scores: str = ""
+    """What computes the mean returns of random play and of the best policy where nobody typed them in, module:function,
+    called with the name of the game; imported when it is first asked for (`scores.py`)."""
 
 
 GAMES: dict[str, Game] = {
@@ -115,5 +104,11 @@ GAMES: dict[str, Game] = {
 SUITES: dict[str, tuple[str, ...]] = {
     suite: tuple(game.name for game in GAMES.values() if game.suite == suite)
     for suite in ("montezuma", "hard", "training")
+} | {
+    "small_tuned": ("deep_sea_12",),
+    "small_hard": ("open_field", "key_door", "noisy_tv", "wallpaper"),
+    "small_easy": ("catch", "rain", "museum"),
 }
-"""The paper's three sets of games, each in the order of the table above."""
+"""The paper's three sets of games, each in the order of the table above, and those of the small worlds. Scores of two
+sets are never averaged: the hard ones were chosen against ε-greedy, the easy ones for it."""
+SUITES["small_worlds"] = tuple(name for suite in ("tuned", "hard", "easy") for name in SUITES[f"small_{suite}"])
