@@ -7,7 +7,7 @@ jumps between two values around theirs, which deceives tests that suppose equal 
 - for every finding, how often its verdict is wrong where the truth lies on the very edge of being the other way, and
   how often it is right where the effect is there, and where it is absent. Bars: wrong in 5% at most; right in 80% at
   least with 20 seeds, if the effect is large; and never a verdict from fewer seeds than it says it needs. How often
-  small effects are seen is printed as it is.
+  small effects are seen is printed as it is, and so are small worlds in which a run solves its world or does not.
 
 Frequencies of n studies may miss a bar by three standard errors. `--quick` takes a fraction of the studies.
 """
@@ -15,28 +15,17 @@ Frequencies of n studies may miss a bar by three standard errors. `--quick` take
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.analysis import stats
-from offpiste.analysis.claims import (
-    BASELINE,
-    BONUSES,
-    EASY,
-    FINDINGS,
-    HARD,
-    MARGIN,
-    MONTEZUMA,
-    NEWER,
-    PSEUDO_COUNTS,
-    Finding,
-    Scores,
-    judge_one,
-)
-from offpiste.methods import PAPER_METHODS
+from offpiste.analysis.benchmarks import BENCHMARKS
+from offpiste.analysis.findings import BASELINE, MARGIN, Benchmark, Finding, Scores, judge_one
+from offpiste.analysis.paper import BONUSES, EASY, HARD, MONTEZUMA, NEWER, PAPER, PSEUDO_COUNTS
+from offpiste.analysis.small_worlds import NOISY, ORACLE, QUIET, SMALL_WORLDS
 from offpiste.seeding import stream
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -45,13 +34,15 @@ SEEDS = (3, 5, 10, 20)
 KINDS = ("normal", "bimodal", "unequal")
 ALIKE = KINDS[:2]
 """Kinds in which methods without an effect are alike; in the third the difference jumps across the margin."""
+SOLVED = "solved"
+"""A kind of its own: a run scores 1 with a chance, which then stands in the place of the effect, and else 0."""
 BIG, SMALL = 0.6, 0.1
 """An effect that no seed hides, for it is more than a treasure; and one of twice the margin."""
 LEVEL = stats.LEVEL
 POWER = 0.8
 
 Effects = Mapping[tuple[str, str], float]
-"""By game and method, in human-normalised score; 0 where it says nothing."""
+"""By game and method, in normalised score; 0 where it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +69,12 @@ def main() -> int:
     missed = [*check_intervals(10 * studies, 40 if options.quick else 200), *check_rank_test(4 * studies)]
     errors: list[float] = []
     powers: list[float] = []
-    for finding in FINDINGS:
+    judged = [(benchmark, finding) for benchmark in BENCHMARKS for finding in benchmark.findings]
+    for benchmark, finding in judged:
         print(f"\n{finding.key}: how often the verdict is as named, with {', '.join(map(str, SEEDS))} seeds")
         for truth in TRUTHS[finding.key]:
             for kind in truth.kinds:
-                shares = {seeds: verdict_shares(finding, truth, kind, seeds, studies) for seeds in SEEDS}
+                shares = {seeds: verdict_shares(benchmark, finding, truth, kind, seeds, studies) for seeds in SEEDS}
                 about = f"{finding.key} ({truth.name}, {kind})"
                 for named, told in ((truth.right, "right"), (truth.wrong, "wrong")):
                     if named is not None:
@@ -104,7 +96,7 @@ def main() -> int:
     for line in missed:
         print(f"MISSED: {line}")
     print(
-        f"{len(FINDINGS)} findings, {studies} studies each: wrong in {max(errors):.1%} at the worst edge of the truth, "
+        f"{len(judged)} findings, {studies} studies each: wrong in {max(errors):.1%} at the worst edge of the truth, "
         f"right in {min(powers):.1%} at least with {SEEDS[-1]} seeds; {len(missed)} bars missed"
     )
     return 1 if missed else 0
@@ -122,8 +114,9 @@ def made_up(
     noise = draw(generator, kind, (len(cells), seeds), jumping=jumps)
     scores: dict[str, dict[str, dict[int, float]]] = {}
     for (game, method), own in zip(cells, noise, strict=True):
-        middle = 0.5 + effects.get((game, method), 0.0)
-        points = [reference_scores(game).score_at(middle + by_chance) for by_chance in own.tolist()]
+        effect = effects.get((game, method), 0.0)
+        shares = generator.random(seeds) < effect if kind == SOLVED else 0.5 + effect + own
+        points = [reference_scores(game).score_at(float(share)) for share in shares]
         scores.setdefault(game, {})[method] = dict(enumerate(points))
     return scores
 
@@ -140,14 +133,16 @@ def draw(
     return fine + jumping * np.where(generator.random(size) < 0.5, -0.25, 0.25)
 
 
-def verdict_shares(finding: Finding, truth: Truth, kind: str, seeds: int, studies: int) -> dict[str, float]:
+def verdict_shares(
+    benchmark: Benchmark, finding: Finding, truth: Truth, kind: str, seeds: int, studies: int
+) -> dict[str, float]:
     """Return how often each verdict comes, and how often one comes from fewer seeds than it says it needs."""
     generator = stream(seeds, f"calibration {finding.key} {truth.name} {kind}")
-    jumping = "cts" if finding.key == "newer-do-not-beat-cts" else BASELINE
+    jumping = RIVALS.get(finding.key, BASELINE)
     counts = dict.fromkeys(("supported", "contradicted", "not enough evidence", "too early"), 0)
     for _ in range(studies):
         scores = made_up(generator, finding, truth.effects(generator), kind, seeds, jumping)
-        verdict = judge_one(finding, scores)
+        verdict = judge_one(benchmark, finding, scores)
         counts[verdict.verdict] += 1
         fewest = {"supported": verdict.evidence.fewest_for, "contradicted": verdict.evidence.fewest_against}
         counts["too early"] += seeds < fewest.get(verdict.verdict, 0)
@@ -164,15 +159,12 @@ def fixed(effects: Effects) -> Callable[[np.random.Generator], Effects]:
     return lambda _: effects
 
 
-def ranking(games: tuple[str, ...], order: tuple[int, ...], by: float) -> dict[tuple[str, str], float]:
-    """Return effects that rank the methods, so far apart."""
-    return {(game, method): by * place for game in games for method, place in zip(PAPER_METHODS, order, strict=True)}
-
-
-def unrelated_rankings(generator: np.random.Generator) -> Effects:
-    """Return one ranking for the other hard games and another, drawn at random, for Montezuma."""
-    drawn = tuple(int(place) for place in generator.permutation(len(PAPER_METHODS)))
-    return ranking(MONTE, drawn, BIG) | ranking(HARD, UPWARDS, BIG)
+def ranking(
+    games: tuple[str, ...], methods: tuple[str, ...], by: float, order: Sequence[int] = ()
+) -> dict[tuple[str, str], float]:
+    """Return effects that rank the methods, so far apart: upwards, or in another order."""
+    places = order or range(len(methods))
+    return {(game, method): by * place for game in games for method, place in zip(methods, places, strict=True)}
 
 
 def pseudo_counts_lose(by: float) -> dict[tuple[str, str], float]:
@@ -188,18 +180,77 @@ def seen(name: str, effects: Callable[[float], Effects], right: str) -> tuple[Tr
     )
 
 
-UPWARDS = tuple(range(len(PAPER_METHODS)))
+def beating_truths(benchmark: Benchmark) -> tuple[Truth, ...]:
+    """Return truths about whether every bonus beats the baseline on the tuned game."""
+    game, bonuses = (benchmark.tuned,), benchmark.bonuses
+    return (
+        *seen("all beat it", lambda by: everywhere(game, bonuses, by), "supported"),
+        *seen("all lose to it", lambda by: everywhere(game, bonuses, -by), "contradicted"),
+        Truth("none differs", fixed({}), right="contradicted", kinds=ALIKE),
+        Truth("all but one beat it", fixed(everywhere(game, bonuses[1:], BIG)), wrong="supported"),
+        Truth("all beat it by the margin", fixed(everywhere(game, bonuses, MARGIN)), wrong="contradicted"),
+    )
+
+
+def ranking_truths(benchmark: Benchmark) -> tuple[Truth, ...]:
+    """Return truths about whether the ranking on the tuned game carries over to the hard ones."""
+    game, hard, methods = (benchmark.tuned,), benchmark.hard, benchmark.ranked
+
+    def unrelated(generator: np.random.Generator) -> Effects:
+        drawn = [int(place) for place in generator.permutation(len(methods))]
+        return ranking(game, methods, BIG, drawn) | ranking(hard, methods, BIG)
+
+    return (
+        *seen(
+            "turned around",
+            lambda by: ranking(game, methods, by) | ranking(hard, methods[::-1], by),
+            "supported",
+        ),
+        *seen("the same everywhere", lambda by: ranking((*game, *hard), methods, by), "contradicted"),
+        Truth("none elsewhere", fixed(ranking(game, methods, BIG)), wrong="supported"),
+        Truth("none on the tuned one", fixed(ranking(hard, methods, BIG)), wrong="supported"),
+        Truth("unrelated", unrelated, wrong="contradicted"),
+    )
+
+
+def hurting_truths(benchmark: Benchmark) -> tuple[Truth, ...]:
+    """Return truths about whether bonuses hurt on easy games."""
+    easy, bonuses = benchmark.easy, benchmark.bonuses
+    return (
+        *seen("all hurt", lambda by: everywhere(easy, bonuses, -by), "supported"),
+        *seen("all help", lambda by: everywhere(easy, bonuses, by), "contradicted"),
+        Truth("none differs", fixed({}), right="contradicted", wrong="supported", kinds=ALIKE),
+        Truth("none differs", fixed({}), wrong="supported", kinds=KINDS[2:]),
+        Truth("all hurt by the margin", fixed(everywhere(easy, bonuses, -MARGIN)), wrong="contradicted"),
+    )
+
+
+def tuned_by(chance: float) -> dict[tuple[str, str], float]:
+    """Return the chances with which runs solve the tuned world, ε-greedy's in one run of twenty."""
+    return everywhere((SMALL_WORLDS.tuned,), SMALL_WORLDS.bonuses, chance) | {(SMALL_WORLDS.tuned, BASELINE): 0.05}
+
+
+def solved(name: str, chances: Effects, right: str) -> Truth:
+    """Return a truth in which runs solve their worlds with these chances."""
+    return Truth(name, fixed(chances), right, barred=False, kinds=(SOLVED,))
+
+
 HALF = tuple(GAMES)[:6]
 NOT_SEAQUEST = tuple(game for game in EASY if game != "seaquest")
 MONTE = (MONTEZUMA,)
+RIVALS = {"newer-do-not-beat-cts": "cts", "small-noise-costs-bonuses-more": ORACLE}
+"""Whom a finding holds methods against, where that is not ε-greedy."""
+SIX, SMALL_HARD = SMALL_WORLDS.bonuses, SMALL_WORLDS.hard
+WITH_ORACLE = everywhere((QUIET, NOISY), (ORACLE,), 0.95) | everywhere((NOISY,), SIX, 0.1)
+REVERSED = (
+    everywhere((SMALL_WORLDS.tuned,), SIX, 0.6)
+    | everywhere(SMALL_HARD, SIX, 0.5)
+    | {(SMALL_WORLDS.tuned, "cts"): 0.9, (SMALL_WORLDS.tuned, "rnd"): 0.2}
+    | everywhere(SMALL_HARD, ("cts",), 0.2)
+    | everywhere(SMALL_HARD, ("rnd",), 0.9)
+)
 TRUTHS: dict[str, tuple[Truth, ...]] = {
-    "bonuses-beat-baseline": (
-        *seen("all beat it", lambda by: everywhere(MONTE, BONUSES, by), "supported"),
-        *seen("all lose to it", lambda by: everywhere(MONTE, BONUSES, -by), "contradicted"),
-        Truth("none differs", fixed({}), right="contradicted", kinds=ALIKE),
-        Truth("all but one beat it", fixed(everywhere(MONTE, BONUSES[1:], BIG)), wrong="supported"),
-        Truth("all beat it by the margin", fixed(everywhere(MONTE, BONUSES, MARGIN)), wrong="contradicted"),
-    ),
+    "bonuses-beat-baseline": beating_truths(PAPER),
     "newer-do-not-beat-cts": (
         *seen("all are worse", lambda by: everywhere(MONTE, NEWER, -by), "supported"),
         *seen("one is better", lambda by: {(MONTEZUMA, "rnd"): by}, "contradicted"),
@@ -211,17 +262,7 @@ TRUTHS: dict[str, tuple[Truth, ...]] = {
             wrong="supported",
         ),
     ),
-    "ranking-does-not-carry-over": (
-        *seen(
-            "turned around",
-            lambda by: ranking(MONTE, UPWARDS, by) | ranking(HARD, UPWARDS[::-1], by),
-            "supported",
-        ),
-        *seen("the same everywhere", lambda by: ranking((MONTEZUMA, *HARD), UPWARDS, by), "contradicted"),
-        Truth("none elsewhere", fixed(ranking(MONTE, UPWARDS, BIG)), wrong="supported"),
-        Truth("none on Montezuma", fixed(ranking(HARD, UPWARDS, BIG)), wrong="supported"),
-        Truth("unrelated", unrelated_rankings, wrong="contradicted"),
-    ),
+    "ranking-does-not-carry-over": ranking_truths(PAPER),
     "baseline-on-par": (
         *seen(
             "beaten on one game, best on five",
@@ -237,13 +278,7 @@ TRUTHS: dict[str, tuple[Truth, ...]] = {
         ),
         Truth("beaten on one, none else differs", fixed(everywhere(HARD[:1], BONUSES, BIG)), wrong="contradicted"),
     ),
-    "bonuses-hurt-on-easy-games": (
-        *seen("all hurt", lambda by: everywhere(EASY, BONUSES, -by), "supported"),
-        *seen("all help", lambda by: everywhere(EASY, BONUSES, by), "contradicted"),
-        Truth("none differs", fixed({}), right="contradicted", wrong="supported", kinds=ALIKE),
-        Truth("none differs", fixed({}), wrong="supported", kinds=KINDS[2:]),
-        Truth("all hurt by the margin", fixed(everywhere(EASY, BONUSES, -MARGIN)), wrong="contradicted"),
-    ),
+    "bonuses-hurt-on-easy-games": hurting_truths(PAPER),
     "pseudo-counts-lose-but-on-seaquest": (
         *seen("so it is", pseudo_counts_lose, "supported"),
         *seen("they win", lambda by: everywhere(EASY, PSEUDO_COUNTS, by), "contradicted"),
@@ -256,6 +291,57 @@ TRUTHS: dict[str, tuple[Truth, ...]] = {
         *seen("it falls behind", lambda by: everywhere(HALF, ("noisy_nets",), -by), "contradicted"),
         Truth("all but one fall behind", fixed(everywhere(HALF, BONUSES[1:], -BIG)), wrong="supported"),
         Truth("by one game", fixed(everywhere(HALF[:1], BONUSES, -BIG)), wrong="contradicted"),
+    ),
+    "small-bonuses-beat-baseline": (
+        *beating_truths(SMALL_WORLDS),
+        solved("solved by 7 bonus runs of 10", tuned_by(0.7), "supported"),
+        solved("solved by 9 bonus runs of 10", tuned_by(0.9), "supported"),
+        solved("by all but ICM", tuned_by(0.9) | {(SMALL_WORLDS.tuned, "icm"): 0.05}, "contradicted"),
+    ),
+    "small-ranking-does-not-carry-over": (
+        *ranking_truths(SMALL_WORLDS),
+        solved("CTS 9 of 10 there, 2 elsewhere; RND turned around", REVERSED, "supported"),
+    ),
+    "small-no-bonus-beats-baseline-everywhere": (
+        *seen(
+            "each loses on one world",
+            lambda by: everywhere(SMALL_HARD[1:], SIX, by) | everywhere(SMALL_HARD[:1], SIX, -by),
+            "supported",
+        ),
+        *seen("one beats it on all worlds", lambda by: everywhere(SMALL_HARD, SIX[:1], by), "contradicted"),
+        Truth(
+            "one beats it by the margin on all worlds",
+            fixed(everywhere(SMALL_HARD, SIX[1:], -BIG) | everywhere(SMALL_HARD, SIX[:1], MARGIN)),
+            wrong="supported",
+        ),
+        Truth("all beat it but on one world", fixed(everywhere(SMALL_HARD[1:], SIX, BIG)), wrong="contradicted"),
+        solved("none solves Key Door", everywhere(("open_field", "wallpaper"), SIX, 0.8), "supported"),
+        solved("one solves all, 8 runs of 10", everywhere(SMALL_HARD, SIX[:1], 0.8), "contradicted"),
+    ),
+    "small-bonuses-hurt-on-easy-worlds": hurting_truths(SMALL_WORLDS),
+    "small-noise-costs-bonuses-more": (
+        *seen("all lose, the oracle does not", lambda by: everywhere((QUIET,), SIX, by), "supported"),
+        *seen(
+            "all keep it, the oracle does not",
+            lambda by: everywhere((QUIET, NOISY), SIX, by) | {(QUIET, ORACLE): by},
+            "contradicted",
+        ),
+        Truth(
+            "all but one lose",
+            fixed(everywhere((QUIET,), SIX, BIG) | {(NOISY, "icm"): BIG}),
+            wrong="supported",
+        ),
+        Truth(
+            "all lose by the margin",
+            fixed(everywhere((QUIET,), SIX, BIG + MARGIN) | everywhere((NOISY,), SIX, BIG)),
+            wrong="contradicted",
+        ),
+        solved("from 8 runs of 10 to 1", WITH_ORACLE | everywhere((QUIET,), SIX, 0.8), "supported"),
+        solved(
+            "but for ICM, which keeps 9 of 10",
+            WITH_ORACLE | everywhere((QUIET,), SIX, 0.8) | everywhere((QUIET, NOISY), ("icm",), 0.9),
+            "contradicted",
+        ),
     ),
 }
 
@@ -319,11 +405,20 @@ def pooled_difference(generator: np.random.Generator, kind: str, seeds: int) -> 
     return interval is not None and interval.low <= 0.0 <= interval.high
 
 
+def bounded_mean(generator: np.random.Generator, kind: str, seeds: int) -> bool:
+    """Whether the interval of a mean of scores between 0 and 1 holds it."""
+    middle = {"normal": 0.85, "bimodal": 0.1, "unequal": 0.5}[kind]
+    shares = middle + 0.8 * draw(generator, kind, seeds, jumping=True)
+    interval = stats.mean_interval(shares, generator, draws=1000)
+    return interval.low <= middle + 0.08 * (kind == "bimodal") <= interval.high
+
+
 EXACT: dict[str, Callable[[np.random.Generator, str, int], bool | None]] = {
     "chance of a score above a level": proportion,
     "median score": median,
     "probability of improvement": improvement,
     "median difference over six games": pooled_difference,
+    "mean of scores between 0 and 1": bounded_mean,
 }
 
 

@@ -1,4 +1,4 @@
-"""Run folders made from numbers, as a run would leave them, and scores made up for claims."""
+"""Run folders made from numbers, as a run would leave them, and scores made up for findings."""
 
 import dataclasses
 import json
@@ -29,11 +29,13 @@ def write_run(
     returns: Sequence[float | None],
     state: str | None = "finished",
     bonus_source: str | None = None,
+    evaluations: Sequence[float | None] = (),
 ) -> str:
     """Write the folder of a run with one episode per iteration and return its name; state None writes no status."""
     folder = store.below(config.run_id)
     write_about(folder, config, bonus_source)
-    folder.put("iterations.parquet", to_parquet("iterations", map(dataclasses.asdict, iteration_rows(returns))))
+    rows = [*iteration_rows(returns), *iteration_rows(evaluations, phase="evaluation")]
+    folder.put("iterations.parquet", to_parquet("iterations", map(dataclasses.asdict, rows)))
     folder.put("episodes.parquet", to_parquet("episodes", map(dataclasses.asdict, episode_rows(returns))))
     folder.put("attempts.parquet", to_parquet("attempts", [dataclasses.asdict(attempt_row())]))
     if state is not None:
@@ -46,14 +48,16 @@ def write_about(folder: Folder, config: RunConfig, bonus_source: str | None = No
     folder.put("run.json", json.dumps(run_folder.about(config, bonus_source)).encode())
 
 
-def iteration_rows(returns: Sequence[float | None], *, complete: bool = True) -> list[IterationRow]:
+def iteration_rows(
+    returns: Sequence[float | None], *, complete: bool = True, phase: str = "train"
+) -> list[IterationRow]:
     """Return one row per return, each of 100 steps."""
     nothing = {field.name: None for field in dataclasses.fields(IterationRow)}
     rows = []
     for number, value in enumerate(returns, start=1):
         given = {
             "iteration": number,
-            "phase": "train",
+            "phase": phase,
             "complete": complete,
             "end_step": 100 * number,
             "end_frame": ITERATION_FRAMES * number,

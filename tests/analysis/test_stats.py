@@ -275,3 +275,16 @@ def test_raising_all_runs_by_more_than_their_spread_is_a_sure_improvement() -> N
 
 def _generator(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("successes", [0, 3, 10])
+def test_the_interval_of_a_mean_of_zeros_and_ones_is_that_of_clopper_and_pearson(successes: int) -> None:
+    values = np.array([1.0] * successes + [0.0] * (10 - successes))
+    found = stats.mean_interval(values, np.random.default_rng(0), draws=40_000)
+    exact = stats.proportion_interval(successes, 10)
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=0.01)
+
+
+def test_the_interval_of_a_mean_holds_the_mean_also_of_values_below_nothing() -> None:
+    found = stats.mean_interval(np.array([-0.3, -0.2, -0.25]), np.random.default_rng(0))
+    assert found.low < -0.25 < found.high

@@ -9,6 +9,7 @@ from offpiste.analysis.load import load
 from offpiste.analysis.results import Results
 from offpiste.analysis.summary import curves, score_table, summarise
 from offpiste.store.storage import Folder
+from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
 
 
@@ -81,3 +82,42 @@ def test_mixed_runs_of_one_seed_are_all_in_the_table(tmp_path: Path) -> None:
     write_run(store.below("other"), slower, [2.0, 2.0, 2.0])
     scores = score_table(summarise(load(store)))["freeway"]["epsilon_greedy"]
     assert sorted(scores.values()) == [1.0, 2.0]
+
+
+def test_the_evaluation_after_the_last_whole_iteration_counts_and_no_earlier_one(tmp_path: Path) -> None:
+    store = Folder(tmp_path)
+    write_run(store, config_of(seed=0), [0.0, 1.0, 0.0], evaluations=[9.0, 12.0, 3.0])
+    write_run(store, config_of(seed=1), [0.0, 0.0, 0.0], evaluations=[9.0, 12.0])  # stopped before the third
+    write_run(store, config_of(seed=2), [0.0, 0.0, 0.0])
+    results = load(store)
+    first, second, third = summarise(results)
+    assert (first.evaluation, first.best_evaluation) == (3.0, 12.0)
+    assert np.isnan(second.evaluation)
+    assert second.best_evaluation == 12.0
+    assert np.isnan([third.evaluation, third.best_evaluation]).all()
+    assert list(score_table([first, second, third], "evaluation")["freeway"]["epsilon_greedy"].values()) == [3.0]
+    assert [found.evaluation for found in summarise(results, frames=800)][:2] == [12.0, 12.0]
+    assert [found.best_evaluation for found in summarise(results, frames=400)][:2] == [9.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("returns", "evaluations", "happened"),
+    [
+        ([0.0, 0.0, 0.0], [2.0, 2.0, 2.0], (False, False, False, False)),
+        ([0.0, 1.0, 0.0], [2.0, 2.0, 6.9], (True, False, False, True)),
+        ([0.0, 1.0, 1.0], [2.0, 7.0, 6.9], (True, True, False, False)),
+        ([0.0, 1.0, 1.0], [2.0, 2.0, 7.0], (True, True, True, False)),
+    ],
+)
+def test_what_happened_in_a_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    returns: list[float],
+    evaluations: list[float],
+    happened: tuple[bool, ...],
+) -> None:
+    """Found, learned, kept, avoided; half way from random play, 2, to the best policy, 12, is 7."""
+    fake_worlds.use(monkeypatch)
+    write_run(Folder(tmp_path), config_of("open_field"), returns, evaluations=evaluations)
+    (found,) = summarise(load(Folder(tmp_path)))
+    assert (found.found, found.learned, found.kept, found.avoided) == happened

@@ -1,6 +1,7 @@
 """Stores of many short runs, made from final scores."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from offpiste.analysis.load import load
@@ -8,7 +9,8 @@ from offpiste.analysis.reference import Published, import_dopamine
 from offpiste.methods import METHODS
 from offpiste.report.evidence import Evidence, gather
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import config_of, write_run
+from offpiste.worlds.scores import reference_scores
+from tests.analysis.small_store import SCHEDULE, config_of, write_run
 
 Scores = Mapping[tuple[str, str], Sequence[float]]
 """Game and method -> the final score of each seed, from seed 0 on."""
@@ -21,6 +23,22 @@ def write_study(store: Folder, scores: Scores, **settings: Any) -> None:
             known = METHODS.get(method)
             own = {"exploration": known.exploration, "bonus": known.bonus} if known else {}
             write_run(store, config_of(game, method, seed, **(own | settings)), [final] * 3)
+
+
+def write_small_worlds(
+    store: Folder, scores: Scores, *, returns: Mapping[tuple[str, str], float] | None = None, **settings: Any
+) -> None:
+    """Write a run of three iterations for each normalised score, which is its last evaluation.
+
+    Training returns a normalised value too, 0 by default.
+    """
+    schedule = replace(SCHEDULE, evaluation_steps=50)
+    for (world, method), evaluations in scores.items():
+        scale = reference_scores(world)
+        trained = scale.score_at((returns or {}).get((world, method), 0.0))
+        for seed, score in enumerate(evaluations):
+            config = config_of(world, method, seed, **({"schedule": schedule} | settings))
+            write_run(store, config, [trained] * 3, evaluations=[scale.random, scale.random, scale.score_at(score)])
 
 
 def evidence_of(store: Folder, **options: Any) -> Evidence:

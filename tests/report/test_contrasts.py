@@ -5,12 +5,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offpiste.analysis.claims import HARD, MONTEZUMA
+from offpiste.analysis.findings import BASELINE
+from offpiste.analysis.paper import HARD, MONTEZUMA
+from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.methods import PAPER_METHODS
-from offpiste.report.contrasts import _holm, aggregates, common_games, contrasts, correlations, gains
+from offpiste.report.contrasts import (
+    _holm,
+    aggregates,
+    common_games,
+    contrasts,
+    contrasts_by_game,
+    correlations,
+    gains,
+)
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
-from tests.report.small_study import evidence_of, write_study
+from tests.report.small_study import evidence_of, write_small_worlds, write_study
 
 
 @pytest.fixture
@@ -132,3 +142,47 @@ def test_methods_that_are_all_equal_have_no_rank_correlation(store: Folder) -> N
     (found,) = correlations(evidence_of(store))
     assert found.value == 0.0
     assert np.isfinite([found.interval.low, found.interval.high]).all()
+
+
+def test_on_small_worlds_methods_are_called_better_by_holms_correction_within_each_world(store: Folder) -> None:
+    """Seven wins of seven, p = 1/128: enough for the second of seven methods after a first, not for the first."""
+    names = ("noisy_nets", "cts", "pixelcnn", "icm", "rnd", "rnd_released", "simhash")
+    flat = [0.0] * 10
+    scores = {("open_field", name): flat for name in (BASELINE, *names)}
+    scores["open_field", "cts"] = [1.0] * 7 + [0.0] * 3
+    write_small_worlds(store, scores)
+    evidence = evidence_of(store)
+    found = {each.method: each for each in contrasts_by_game(evidence, SMALL_WORLDS)}
+    assert set(found) == set(names)
+    assert found["cts"].comparison.p_better == pytest.approx(1 / 128)
+    assert found["cts"].call == "not shown"  # 7/128 for all seven
+    better = Folder(f"{store.location}-better")
+    write_small_worlds(better, scores | {("open_field", "rnd"): [1.0] * 10, ("key_door", "cts"): [1.0] * 10})
+    calls = {each.method: each.call for each in contrasts_by_game(evidence_of(better), SMALL_WORLDS)}
+    assert {method for method, call in calls.items() if call == "better"} == {"cts", "rnd"}
+
+
+def test_each_small_world_is_corrected_by_itself(store: Folder) -> None:
+    """Five wins of five suffice for the only method on a world, whatever stands beside it on other worlds."""
+    scores = {(world, BASELINE): [0.0] * 5 for world in ("catch", "rain")} | {("catch", "cts"): [1.0] * 5}
+    scores |= {("rain", name): [0.0] * 5 for name in ("cts", "icm", "rnd")}
+    write_small_worlds(store, scores)
+    calls = {(each.games, each.method): each.call for each in contrasts_by_game(evidence_of(store), SMALL_WORLDS)}
+    assert calls[("catch",), "cts"] == "better"
+    assert {call for key, call in calls.items() if key[0] == ("rain",)} == {"not shown"}
+
+
+def test_small_worlds_are_not_among_the_sets_of_games_that_are_corrected_together(store: Folder) -> None:
+    write_small_worlds(store, {("catch", BASELINE): [0.0] * 5, ("catch", "cts"): [1.0] * 5})
+    write_study(store, {("pong", BASELINE): [0.0] * 6, ("pong", "cts"): [1.0] * 6})
+    evidence = evidence_of(store)
+    assert [each.suite for each in contrasts(evidence)] == ["Pong"]
+
+
+def test_on_small_worlds_a_difference_within_the_margin_is_a_tie_and_areas_stand_beside(store: Folder) -> None:
+    scores = {("rain", BASELINE): [0.5] * 6, ("rain", "cts"): [0.54] * 6}
+    write_small_worlds(store, scores, returns={("rain", BASELINE): 0.4, ("rain", "cts"): 0.1})
+    (found,) = contrasts_by_game(evidence_of(store), SMALL_WORLDS)
+    assert (found.comparison.probability, found.call) == (0.5, "not shown")
+    assert found.area is not None
+    assert found.area.difference == pytest.approx(-0.3)

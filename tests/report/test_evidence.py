@@ -10,7 +10,7 @@ from offpiste.errors import RunMismatch
 from offpiste.report.evidence import PAPER_FRAMES
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import SCHEDULE, config_of, write_run
-from tests.report.small_study import evidence_of, write_study
+from tests.report.small_study import evidence_of, write_small_worlds, write_study
 
 
 @pytest.fixture
@@ -82,6 +82,35 @@ def test_runs_of_the_paper_depart_in_nothing(store: Folder) -> None:
     evidence = evidence_of(store)
     assert evidence.horizons == {"freeway": PAPER_FRAMES}
     assert evidence.departures() == {}
+
+
+def test_the_games_of_the_runs_say_which_findings_are_judged(store: Folder) -> None:
+    write_small_worlds(store, {("catch", "epsilon_greedy"): [1.0]})
+    assert [each.name for each in evidence_of(store).benchmarks] == ["small_worlds"]
+    assert set(evidence_of(store).verdicts) == {"small_worlds"}
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    assert set(evidence_of(store).verdicts) == {"paper", "small_worlds"}
+    other = Folder(f"{store.location}-other")
+    write_study(other, {("pong", "epsilon_greedy"): [1.0]})
+    assert set(evidence_of(other).verdicts) == {"paper"}
+
+
+def test_a_small_world_is_scored_by_its_evaluation_and_a_game_by_its_training(store: Folder) -> None:
+    write_small_worlds(store, {("catch", "cts"): [0.7, 0.9]}, returns={("catch", "cts"): 0.4})
+    write_study(store, {("pong", "cts"): [5.0]})
+    evidence = evidence_of(store)
+    assert evidence.normalised("catch", "cts").tolist() == pytest.approx([0.7, 0.9])
+    assert evidence.normalised_areas("catch", "cts").tolist() == pytest.approx([0.4, 0.4])
+    assert evidence.finals("pong", "cts").tolist() == [5.0]
+    assert evidence.measures == {"pong": "final", "catch": "evaluation"}
+
+
+def test_a_small_world_that_was_never_evaluated_is_a_game_like_any_other(store: Folder) -> None:
+    write_study(store, {("deep_sea_12", "cts"): [0.5]})
+    evidence = evidence_of(store)
+    assert evidence.benchmark("deep_sea_12") is None
+    assert evidence.finals("deep_sea_12", "cts").tolist() == [0.5]
+    assert [each.name for each in evidence.benchmarks] == ["paper"]
 
 
 def test_scores_are_normalised_by_random_and_human_play(store: Folder) -> None:

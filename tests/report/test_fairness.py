@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offpiste.analysis.claims import BONUSES
+from offpiste.analysis.paper import BONUSES
 from offpiste.config import BonusConfig
 from offpiste.methods import METHODS, PAPER_METHODS, base_run
 from offpiste.report.fairness import seeds_text, statements, tuning_table, tunings, variants_table

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
-from offpiste.analysis.claims import MONTEZUMA
+from offpiste.analysis.paper import MONTEZUMA
 from offpiste.methods import PAPER_METHODS
 from offpiste.report import contrasts
 from offpiste.report.drawing import Drawing, save

@@ -15,8 +15,9 @@ from offpiste.errors import RunMismatch, StoreError
 from offpiste.report.contrasts import contrasts
 from offpiste.report.page import Report, build, lead_sentences, scope
 from offpiste.store.storage import Folder
+from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
-from tests.report.small_study import evidence_of, import_curves, write_study
+from tests.report.small_study import evidence_of, import_curves, write_small_worlds, write_study
 
 THREE = [1.0, 2.0, 3.0]
 SECTIONS = ["findings", "across", "paper", "games", "scores", "weak", "fairness", "protocol", "commands"]
@@ -255,3 +256,48 @@ def test_a_report_needs_neither_torch_nor_ray(store: Folder, tmp_path: Path) -> 
     )
     words = [sys.executable, "-c", program, str(store.local_path), str(tmp_path / "report")]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_small_worlds_have_findings_of_their_own_that_say_they_are_not_about_atari(
+    store: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_worlds.use(monkeypatch)
+    scores = {
+        ("deep_sea_12", "epsilon_greedy"): [0.0] * 6,
+        ("deep_sea_12", "cts"): [1.0] * 6,
+        ("open_field", "epsilon_greedy"): [0.0] * 6,
+        ("open_field", "cts"): [0.25, 0.75] * 3,
+        ("museum", "epsilon_greedy"): [1.0] * 6,
+        ("museum", "cts"): [1.0] * 6,
+        ("museum", "oracle"): [1.0] * 6,
+    }
+    write_small_worlds(store, scores, returns={("museum", "cts"): 0.3, ("museum", "epsilon_greedy"): 0.6})
+    report = build(store, tmp_path / "report")
+    page = Page(report.page)
+    assert "This is about eight small worlds, and not about Atari games." in page.text
+    assert "paper" not in page.ids
+    assert "Published scores" not in page.text
+    assert "The small worlds’ findings" in page.text
+    assert "The paper’s findings" not in page.text
+    assert "human" not in page.text
+    assert report.lead == [
+        "These runs do not suffice to judge any of the small worlds’ five findings.",
+        "Of one other method, shown to beat ε-greedy: one on Deep Sea 12 and Open Field.",
+    ]
+    assert {note.kind for note in report.notes} >= {"missing game"}
+    assert "freeway" not in {note.where for note in report.notes}
+
+
+def test_a_store_with_both_is_judged_by_both(store: Folder, tmp_path: Path) -> None:
+    write_small_worlds(store, {("catch", "epsilon_greedy"): [1.0]})
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    report = build(store, tmp_path / "report")
+    page = Page(report.page)
+    assert report.lead[:2] == [
+        "These runs do not suffice to judge any of the paper’s seven findings.",
+        "These runs do not suffice to judge any of the small worlds’ five findings.",
+    ]
+    assert [name for name in page.ids if name in SECTIONS] == SECTIONS
+    assert len(page.ids) == len(set(page.ids))
+    claims = (report.page.parent / "tables" / "claims.csv").read_text()
+    assert claims.count("\n") == 1 + 7 + 5

@@ -13,11 +13,9 @@ from offpiste.analysis.stats import Interval
 from offpiste.config import RunConfig
 from offpiste.report.tables import (
     Table,
-    claims_table,
     game_table,
     imports_table,
     is_numeric,
-    parts_table,
     published_table,
     runs_table,
     score_table,
@@ -136,17 +134,6 @@ def test_published_scores_are_shown_without_any_run(store: Folder) -> None:
     row = row_of(imports_table(evidence), "dopamine tf")
     assert (row["runs"], row["iterations"], row["mean of the last ten"], row["file"]) == (2, 2, 2.5, "freeway.json")
     assert len(row["sha256"]) == 64
-
-
-def test_claims_and_their_parts_are_told_also_where_nothing_is_known(store: Folder) -> None:
-    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
-    evidence = evidence_of(store)
-    claims = claims_table(evidence)
-    assert len(claims.rows) == 7
-    assert {row[2] for row in claims.rows} == {"not enough evidence"}
-    parts = parts_table(evidence)
-    assert {row[0] for row in parts.rows} == {row[0] for row in claims.rows}
-    assert to_csv(parts).count("\n") == 1 + len(parts.rows)
 
 
 def test_seeds_needed_are_told_where_the_spread_is_known(store: Folder) -> None:

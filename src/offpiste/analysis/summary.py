@@ -10,6 +10,12 @@ import numpy as np
 from offpiste.analysis import stats
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
+from offpiste.worlds.scores import reference_scores
+
+LEARNED = 0.5
+"""The normalised evaluation from which a run counts as having learned what its world asks: half way from random play to
+the best policy. In the small worlds most runs end near 0 or near 1, so where between them the line is drawn decides
+few; half way, the goal is reached in more episodes than it is missed where an episode has one."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +37,41 @@ class Summary:
     reached: bool
     """Whether it has come so far; if not, its numbers are those of a younger run."""
     final: float
-    """Mean return of the last ten iterations."""
+    """Mean training return of the last ten iterations."""
     area: float
-    """Mean return of all iterations."""
+    """Mean training return of all iterations."""
+    evaluation: float
+    """Mean return of the evaluation after the last whole iteration; NaN where that has none."""
+    best_evaluation: float
+    """The greatest of its evaluations."""
     first_reward_frame: float
     """Infinite where there was none, NaN where episodes are not known."""
     rooms: float
     """Found so far; NaN where the game does not tell."""
     cells: float
+
+    @property
+    def found(self) -> bool:
+        """Whether training has seen a reward above 0."""
+        return bool(np.isfinite(self.first_reward_frame))
+
+    @property
+    def learned(self) -> bool:
+        """Whether the agent, evaluated, ever did what the world asks."""
+        return self._as_asked(self.best_evaluation)
+
+    @property
+    def kept(self) -> bool:
+        """Whether it still did at the end."""
+        return self._as_asked(self.evaluation)
+
+    @property
+    def avoided(self) -> bool:
+        """Whether the reward was found and yet no evaluation went for it: found too seldom, or shunned for a bonus."""
+        return self.found and not self.learned
+
+    def _as_asked(self, evaluation: float) -> bool:
+        return bool(evaluation >= reference_scores(self.run.game).score_at(LEARNED))
 
 
 def curves(results: Results) -> dict[tuple[str, str], Curves]:
@@ -80,13 +113,17 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
             strict=True,
         )
     )
+    evaluations: dict[str, dict[int, float]] = defaultdict(dict)
+    for name, iteration, value in zip(*_evaluations(results), strict=True):
+        evaluations[name][iteration] = np.nan if value is None else value
     known = results.runs_with("episodes")
     summaries = []
     for run in results.runs:
         wanted = max(1, frames // run.iteration_frames)
         within = [row for row in sorted(rows[run.name], key=lambda row: row[0]) if row[0] <= wanted]
         curve = np.array([np.nan if row[1] is None else row[1] for row in within], dtype=np.float64)
-        rooms, cells = (within[-1][2], within[-1][3]) if within else (None, None)
+        last, rooms, cells = (within[-1][0], within[-1][2], within[-1][3]) if within else (0, None, None)
+        evaluated = [value for iteration, value in evaluations[run.name].items() if iteration <= last]
         first = rewarded[run.name] * run.settings["world.frame_skip"] if run.name in rewarded else np.inf
         summaries.append(
             Summary(
@@ -94,6 +131,8 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
                 reached=run.has_reached(frames),
                 final=stats.final_score(curve) if curve.size else np.nan,
                 area=stats.area(curve) if curve.size else np.nan,
+                evaluation=evaluations[run.name].get(last, np.nan),
+                best_evaluation=np.fmax.reduce(evaluated, initial=np.nan),
                 first_reward_frame=(first if first <= frames else np.inf) if run.name in known else np.nan,
                 rooms=np.nan if rooms is None else rooms,
                 cells=np.nan if cells is None else cells,
@@ -102,17 +141,18 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
     return summaries
 
 
-def score_table(summaries: Iterable[Summary]) -> dict[str, dict[str, dict[Any, float]]]:
-    """Return game, arm, run -> score, of the runs that have come far enough and whose score is a number.
+def score_table(summaries: Iterable[Summary], measure: str = "final") -> dict[str, dict[str, dict[Any, float]]]:
+    """Return game, arm, run -> the number that is its score, of the runs that have come far enough to have it.
 
-    Runs are known by protocol and seed, so that claims can pair equal ones; a number sets apart any that mix.
+    Runs are known by protocol and seed, so that findings can pair equal ones; a number sets apart any that mix.
     """
     table: dict[str, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
     for summary in summaries:
-        if summary.reached and np.isfinite(summary.final):
+        score = getattr(summary, measure)
+        if summary.reached and np.isfinite(score):
             arm = table[summary.run.game][summary.run.arm]
             taken = sum(key[:2] == (summary.run.protocol, summary.run.seed) for key in arm)
-            arm[summary.run.protocol, summary.run.seed, taken] = float(summary.final)
+            arm[summary.run.protocol, summary.run.seed, taken] = float(score)
     return {game: dict(arms) for game, arms in table.items()}
 
 
@@ -122,3 +162,8 @@ def _finished_iterations(results: Results) -> list[list[Any]]:
         "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "
         "WHERE phase = 'train' AND (complete OR iteration = 1)"
     )
+
+
+def _evaluations(results: Results) -> list[list[Any]]:
+    """Return run, iteration and return of whole evaluations."""
+    return results.columns("SELECT run, iteration, return_mean FROM iterations WHERE phase = 'evaluation' AND complete")

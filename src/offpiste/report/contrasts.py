@@ -8,7 +8,9 @@ from typing import Literal
 import numpy as np
 
 from offpiste.analysis import stats
-from offpiste.analysis.claims import BASELINE, HARD, MONTEZUMA, compare_methods
+from offpiste.analysis.findings import BASELINE, Benchmark
+from offpiste.analysis.paper import HARD, MONTEZUMA
+from offpiste.analysis.statements import compare_methods
 from offpiste.analysis.stats import LEVEL, Array, Comparison, Interval
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import ordered_games, title
@@ -35,7 +37,9 @@ class Contrast:
     """Those of the set on which both have scores."""
     comparison: Comparison
     call: Literal["better", "worse", "not shown"]
-    """Called so only where it still holds after correction for all that were made."""
+    """Called so only where it still holds after correction for all of its family."""
+    area: Comparison | None = None
+    """The same pairs by the area under their training curve, where that counts too."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,13 @@ STATISTICS = {
 
 
 def contrasts(evidence: Evidence) -> list[Contrast]:
-    """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for all together."""
+    """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for all together.
+
+    The sets are the paper's, and each game alone that belongs to no benchmark.
+    """
     suites = SUITES | {"all": tuple(GAMES)}
     sets = {told: suites[suite] for suite, told in SUITE_TITLES.items()}
-    sets |= {title(game): (game,) for game in ordered_games(evidence.scores) if game not in GAMES}
+    sets |= {title(game): (game,) for game in ordered_games(evidence.scores) if evidence.benchmark(game) is None}
     found: list[tuple[str, str, tuple[str, ...], Comparison]] = []
     for suite, wanted in sets.items():
         for method in evidence.methods:
@@ -87,6 +94,23 @@ def contrasts(evidence: Evidence) -> list[Contrast]:
         if calls[2 * place] != calls[2 * place + 1]:
             call = "better" if calls[2 * place] else "worse"
         rows.append(Contrast(suite, method, games, comparison, call))
+    return rows
+
+
+def contrasts_by_game(evidence: Evidence, benchmark: Benchmark) -> list[Contrast]:
+    """Return each method beside the baseline on each game of a benchmark, called better at 5% for all of a game."""
+    rows = []
+    for game in benchmark.games:
+        scored = [method for method in evidence.methods if evidence.finals(game, method).size]
+        others = [method for method in scored if method != benchmark.baseline and benchmark.baseline in scored]
+        found = {
+            method: compare_methods(evidence.scores, (game,), method, benchmark.baseline, tie=benchmark.tie)
+            for method in others
+        }
+        calls = _holm([comparison.p_better for comparison in found.values()])
+        for called, (method, comparison) in zip(calls, found.items(), strict=True):
+            area = compare_methods(evidence.areas, (game,), method, benchmark.baseline)
+            rows.append(Contrast(title(game), method, (game,), comparison, "better" if called else "not shown", area))
     return rows
 
 

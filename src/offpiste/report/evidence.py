@@ -2,8 +2,10 @@
 
 Runs with a variant are tuning: they tell how constants were chosen and count for nothing else. The twelve games of the
 paper are one comparison under one protocol; any other game stands alone, for nothing puts its scores on their scale.
+Which findings are judged follows from the games: those of each benchmark that any run belongs to.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.analysis import claims, stats
+from offpiste.analysis import stats
+from offpiste.analysis.benchmarks import BENCHMARKS, benchmark_of
+from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
+from offpiste.analysis.paper import PAPER
 from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, differences
@@ -39,10 +44,18 @@ class Evidence:
     """By game, the frame at which runs are compared."""
     summaries: dict[str, Summary]
     """By name of the run, each up to its game's frame; of tuning runs up to the end of the longest beside them."""
-    scores: claims.Scores
+    benchmarks: tuple[Benchmark, ...]
+    """Those that the runs belong to; the paper's if they belong to none."""
+    measures: dict[str, str]
+    """By game, which number of a run (`Summary`) is its score."""
+    scores: Scores
+    """By the measure of each game."""
+    areas: Scores
+    """The same runs by the area under their training curve."""
     curves: dict[tuple[str, str], Curves]
     """By game and method, of the runs that test."""
-    verdicts: tuple[claims.Verdict, ...]
+    verdicts: dict[str, tuple[Verdict, ...]]
+    """By name of the benchmark."""
     mixed: tuple[str, ...]
     """What differs between runs that were nevertheless taken together."""
 
@@ -63,12 +76,28 @@ class Evidence:
 
     def finals(self, game: str, method: str) -> stats.Array:
         """Return the scores of a method's runs on a game, in points."""
-        return np.array(list(self.scores.get(game, {}).get(method, {}).values()), dtype=np.float64)
+        return _numbers(self.scores, game, method)
 
     def normalised(self, game: str, method: str) -> stats.Array:
         """Return them on the scale from random play, 0, to a human or the best policy, 1."""
-        scale = reference_scores(game)
-        return (self.finals(game, method) - scale.random) / scale.span
+        return _normalised(self.scores, game, method)
+
+    def normalised_areas(self, game: str, method: str) -> stats.Array:
+        """Return the areas under the training curves of these runs on the same scale."""
+        return _normalised(self.areas, game, method)
+
+    def score(self, found: Summary) -> float:
+        """Return the number of a run that is its score."""
+        return float(getattr(found, self.measures.get(found.run.game, "final")))
+
+    def counts(self, found: Summary) -> bool:
+        """Whether a run has come far enough, with a score that is a number."""
+        return found.reached and math.isfinite(self.score(found))
+
+    def benchmark(self, game: str) -> Benchmark | None:
+        """Return the benchmark by which runs on a game are judged, if there is one."""
+        known = (each for each in self.benchmarks if game in each.games)
+        return next((each for each in known if each.measure == self.measures.get(game)), None)
 
     def departures(self) -> dict[str, tuple[Any, Any]]:
         """Return where the runs on the paper's games depart from its protocol: setting -> here, in the paper."""
@@ -104,7 +133,14 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     summaries: dict[str, Summary] = {}
     for end in sorted(set(wanted.values())):
         summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
-    scores = score_table(summaries[run.name] for run in runs)
+    of_game: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        of_game[run.game].append(run)
+    by_game = {game: benchmark_of(found) for game, found in of_game.items()}
+    benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values()) or (PAPER,)
+    measures = {game: each.measure if each is not None else PAPER.measure for game, each in by_game.items()}
+    counted = [summaries[run.name] for run in runs]
+    scores = {measure: score_table(counted, measure) for measure in ("final", "area", "evaluation")}
     tested = {run.arm for run in runs}
     return Evidence(
         store=store,
@@ -113,11 +149,23 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         tuning=tuning,
         horizons=horizons,
         summaries=summaries,
-        scores=scores,
+        benchmarks=benchmarks,
+        measures=measures,
+        scores={game: arms for game, measure in measures.items() if (arms := scores[measure].get(game))},
+        areas=scores["area"],
         curves={key: found for key, found in curves(results).items() if key[1] in tested},
-        verdicts=tuple(claims.judge(scores)),
+        verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
         mixed=mixed,
     )
+
+
+def _numbers(scores: Scores, game: str, method: str) -> stats.Array:
+    return np.array(list(scores.get(game, {}).get(method, {}).values()), dtype=np.float64)
+
+
+def _normalised(scores: Scores, game: str, method: str) -> stats.Array:
+    scale = reference_scores(game)
+    return (_numbers(scores, game, method) - scale.random) / scale.span
 
 
 def _ordered(runs: Sequence[Run]) -> list[Run]:

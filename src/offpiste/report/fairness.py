@@ -108,7 +108,7 @@ def variants_table(evidence: Evidence) -> Table:
     for run in evidence.tuning:
         scores = groups[run.method, run.game, run.variant]
         found = evidence.summaries[run.name]
-        scores += [found.final] if found.reached and math.isfinite(found.final) else []
+        scores += [evidence.score(found)] if evidence.counts(found) else []
     rows = [(*key, len(scores), *_middle(scores)) for key, scores in groups.items()]
     rows.sort(key=lambda row: (row[0], row[1], math.inf if row[4] is None else -row[4], row[2]))
     columns: dict[str, Callable[[tuple[Any, ...]], Any]] = {

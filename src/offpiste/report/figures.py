@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from offpiste.analysis.claims import HARD, MONTEZUMA
+from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.reference import Published
 from offpiste.report.drawing import (
     Drawing,
@@ -168,7 +168,7 @@ def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[st
         points = {"color": look.colour, "marker": look.marker, "linestyle": "", "alpha": 0.75, "markeredgewidth": 0}
         axes.plot(place + aside, scores, **points)  # type: ignore[arg-type]
         axes.plot([place - 0.32, place + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
-    tidy(axes, "final score")
+    tidy(axes, "evaluation" if evidence.measures.get(game) == "evaluation" else "final score")
     low, high = axes.get_ylim()
     scale = reference_scores(game)
     for score, what in ((scale.random, "random"), (scale.top, scale.label)):

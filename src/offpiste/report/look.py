@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offpiste.methods import METHODS
-from offpiste.worlds.games import GAMES
+from offpiste.worlds.games import GAMES, SUITES
 from offpiste.worlds.registry import WORLDS, find
 
 INK = "#1b1d21"
@@ -60,17 +60,17 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "icm": (GREEN, DASHED, "D"),
     "rnd": (VERMILION, SOLID, "P"),
     "rnd_released": (PURPLE, DOTTED, "X"),
-    "simhash": (BLUE, DOTTED, "H"),
-    # References to read the others against: grey, with one marker, told apart by their dashes.
-    "oracle": (MUTED, DASHED, "d"),
-    "oracle_episodic": (MUTED, DOTTED, "d"),
-    "oracle_product": (MUTED, DASH_DOTTED, "d"),
+    "simhash": (ORANGE, SOLID, "*"),
+    # References to read the others against: grey, told apart by dashes and marker.
+    "oracle": (MUTED, DASHED, "<"),
+    "oracle_episodic": (MUTED, DOTTED, ">"),
+    "oracle_product": (MUTED, DASH_DOTTED, "h"),
 }
 # Others differ from these in their marker, and from each other in colour and dashes together.
 _OTHERS = [
     (colour, dashes, marker)
     for (dashes, marker), colour in itertools.product(
-        ((LONG, "*"), (DOTTED, "h"), (DASH_DOTTED, "p"), (SOLID, "<"), (DASHED, ">")),
+        ((LONG, "d"), (DOTTED, "H"), (DASH_DOTTED, "p"), (SOLID, "8"), (DASHED, "d")),
         (PURPLE, GREEN, VERMILION, BLUE, ORANGE, SKY, YELLOW),
     )
 ]
@@ -119,7 +119,9 @@ def file_name(game: str) -> str:
 
 def in_words(text: str) -> str:
     """Return a sentence with games and methods called as people do."""
-    names = {game: title(game) for game in GAMES} | {method: label(method) for method in METHODS}
+    names = {game: title(game) for game in (*GAMES, *SUITES["small_worlds"])} | {
+        method: label(method) for method in METHODS
+    }
     return re.sub(r"\b\w+\b", lambda word: names.get(word[0], word[0]), text).replace("'", "’")
 
 
@@ -131,8 +133,9 @@ def ordered_methods(methods: Iterable[str]) -> list[str]:
 
 def ordered_games(games: Iterable[str]) -> list[str]:
     """Return games in the order of the table of worlds, the paper's first, then others by name."""
-    indices = {name: index for index, name in enumerate(WORLDS)}
-    return sorted(set(games), key=lambda game: (indices.get(find(game).name, len(indices)), game))
+    rows = dict.fromkeys((*GAMES, *SUITES["small_worlds"], *WORLDS))
+    indices = {name: index for index, name in enumerate(rows)}
+    return sorted(set(games), key=lambda game: (indices.get(game, indices.get(find(game).name, len(indices))), game))
 
 
 def frames_text(frames: float) -> str:

@@ -44,10 +44,30 @@ def overview_figures(
 
 def improvement_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing:
     """Return the probability of improvement over ε-greedy on each set of games."""
+    caption = (
+        "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half: the paper’s "
+        "robustness. Bars are exact 95% intervals, each by itself; a filled marker is a difference that holds when "
+        "all are corrected for."
+    )
+    return _improvement(evidence, found, "improvement", "Probability of improvement over ε-greedy", caption)
+
+
+def improvement_by_world_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing:
+    """Return the probability of improvement over ε-greedy on each small world."""
+    caption = (
+        "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half. Bars are exact "
+        "95% intervals, each by itself; a filled marker is a method that beats ε-greedy when all methods on that world "
+        "are corrected for."
+    )
+    heading = "Probability of improvement over ε-greedy, world by world"
+    return _improvement(evidence, found, "improvement_by_world", heading, caption)
+
+
+def _improvement(evidence: Evidence, found: Sequence[Contrast], name: str, heading: str, caption: str) -> Drawing:
     drawn = looks(evidence.methods)
     suites = list(dict.fromkeys(each.suite for each in found))
     methods = [method for method in evidence.methods if any(each.method == method for each in found)]
-    with style("improvement"):
+    with style(name):
         columns = min(4, len(suites))
         rows = math.ceil(len(suites) / columns)
         figure = new_figure(rows * (0.9 + 0.28 * len(methods)))
@@ -61,12 +81,7 @@ def improvement_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing
             _method_rows(axes, methods, short(suite))
             axes.set_xlim(-0.04, 1.04)
             axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    caption = (
-        "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half: the paper’s "
-        "robustness. Bars are exact 95% intervals, each by itself; a filled marker is a difference that holds when "
-        "all are corrected for."
-    )
-    return Drawing("improvement", "Probability of improvement over ε-greedy", caption, figure)
+    return Drawing(name, heading, caption, figure)
 
 
 def aggregate_figure(evidence: Evidence, found: Sequence[Aggregate]) -> Drawing:

@@ -13,17 +13,30 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from offpiste.analysis.claims import FINDINGS, MARGIN
+from offpiste.analysis.findings import MARGIN, Benchmark
 from offpiste.analysis.load import load
+from offpiste.analysis.paper import PAPER
+from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 from offpiste.analysis.stats import fewest_seeds
 from offpiste.commands import shell_line, train_command
 from offpiste.errors import StoreError
-from offpiste.report import commands, contrasts, fairness, figures, overviews, settings, tables, weak
+from offpiste.report import (
+    commands,
+    comparisons,
+    contrasts,
+    fairness,
+    figures,
+    overviews,
+    settings,
+    tables,
+    weak,
+)
 from offpiste.report.drawing import Drawing, save
 from offpiste.report.evidence import PAPER_FRAMES, Evidence, gather
 from offpiste.report.look import in_words, label, title
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.scores import reference_scores
 
 NOTES_SHOWN = 8
 """Weak points of one kind on the page, and"""
@@ -71,18 +84,21 @@ def build(
 
 def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     compared = contrasts.contrasts(evidence)
+    small = SMALL_WORLDS in evidence.benchmarks
+    by_world = contrasts.contrasts_by_game(evidence, SMALL_WORLDS) if small else []
     aggregates = contrasts.aggregates(evidence)
     correlations = contrasts.correlations(evidence)
     tuned = fairness.tunings(evidence)
     seams = weak.seams(evidence)  # reads the attempts, some of which may not be readable
     notes = weak.notes(evidence)
-    lead = lead_sentences(evidence, compared)
+    lead = lead_sentences(evidence, compared, by_world)
     made = {
-        "claims": tables.claims_table(evidence),
-        "parts": tables.parts_table(evidence),
-        "contrasts": tables.contrast_table(compared),
-        "aggregates": tables.aggregate_table(aggregates),
-        "correlations": tables.correlation_table(correlations),
+        "claims": comparisons.claims_table(evidence),
+        "parts": comparisons.parts_table(evidence),
+        "contrasts": comparisons.contrast_table(compared),
+        "contrasts_by_world": comparisons.contrast_by_game_table(by_world),
+        "aggregates": comparisons.aggregate_table(aggregates),
+        "correlations": comparisons.correlation_table(correlations),
         "scores": tables.score_table(evidence),
         "published": tables.published_table(evidence),
         "imports": tables.imports_table(evidence),
@@ -106,7 +122,10 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     def picture(drawing: Drawing) -> dict[str, Any]:
         return {"about": drawing, "svg": Markup(save(drawing, out / "figures"))}  # noqa: S704 (ours, and escaped)
 
-    paper = [picture(drawing) for drawing in figures.paper_figures(evidence)]
+    about_paper = PAPER in evidence.benchmarks
+    paper = [picture(drawing) for drawing in figures.paper_figures(evidence)] if about_paper else []
+    across = [*overviews.overview_figures(evidence, compared, aggregates, correlations)]
+    across += [overviews.improvement_by_world_figure(evidence, by_world)] if by_world else []
     drawn = {each["about"].name for each in paper}
     games = [
         (game, table, picture(figures.game_figure(evidence, game)) if figures.has_curves(evidence, game) else None)
@@ -121,9 +140,9 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         scope=scope(evidence),
         tables=made,
         margin=MARGIN,
-        across=[
-            picture(drawing) for drawing in overviews.overview_figures(evidence, compared, aggregates, correlations)
-        ],
+        about_paper=about_paper,
+        on_paper_games=any(run.game in GAMES for run in evidence.runs),
+        across=[picture(drawing) for drawing in across],
         paper=paper,
         undrawn=[told for name, told in figures.TITLES.items() if name not in drawn],
         games=games,
@@ -142,23 +161,47 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     return Report(out / "index.html", lead, notes)
 
 
-def lead_sentences(evidence: Evidence, compared: Sequence[contrasts.Contrast]) -> list[str]:
-    """Return the verdict in one or two plain sentences."""
+def lead_sentences(
+    evidence: Evidence, compared: Sequence[contrasts.Contrast], by_world: Sequence[contrasts.Contrast] = ()
+) -> list[str]:
+    """Return the verdicts in plain sentences: one for each benchmark, then what stands out beside ε-greedy."""
     if not evidence.runs:
         kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
         more = "; what follows are published results that were imported" if evidence.results.published else ""
         return [f"There is nothing to judge yet: this store holds {kind}{more}."]
-    verdicts = [each.verdict for each in evidence.verdicts]
+    said = [_verdicts_in_short(evidence, benchmark) for benchmark in evidence.benchmarks]
+    if compared or PAPER in evidence.benchmarks:
+        said.append(_beside_baseline(compared))
+    if told := _beaten_by_world(by_world):
+        said.append(told)
+    return said
+
+
+def _verdicts_in_short(evidence: Evidence, benchmark: Benchmark) -> str:
+    verdicts = [each.verdict for each in evidence.verdicts[benchmark.name]]
+    findings = f"of {benchmark.whose} {NUMBERS[len(verdicts)]} findings"
     supported, contradicted = verdicts.count("supported"), verdicts.count("contradicted")
     left = len(verdicts) - supported - contradicted
     if left == len(verdicts):
-        first = f"These runs do not suffice to judge any of the paper’s {NUMBERS[len(FINDINGS)]} findings"
-    else:
-        told = [f"support {NUMBERS[supported]}"] * bool(supported)
-        told += [f"contradict {NUMBERS[contradicted]}"] * bool(contradicted)
-        first = f"Of the paper’s {NUMBERS[len(FINDINGS)]} findings these runs {' and '.join(told)}"
-        first += f"; for {NUMBERS[left]} they do not suffice" if left else ""
-    return [f"{first}.", _beside_baseline(compared)]
+        return f"These runs do not suffice to judge any {findings}."
+    told = [f"support {NUMBERS[supported]}"] * bool(supported)
+    told += [f"contradict {NUMBERS[contradicted]}"] * bool(contradicted)
+    more = f"; for {NUMBERS[left]} they do not suffice" if left else ""
+    return f"O{findings[1:]} these runs {' and '.join(told)}{more}."
+
+
+def _beaten_by_world(by_world: Sequence[contrasts.Contrast]) -> str:
+    """Return how many methods beat ε-greedy on each world where that is not easy, without the references."""
+    tested = [each for each in by_world if each.method not in LADDER]
+    games = dict.fromkeys(game for each in tested for game in each.games if game not in SMALL_WORLDS.easy)
+    by_count: dict[int, list[str]] = defaultdict(list)
+    for game in games:
+        by_count[sum(each.call == "better" for each in tested if each.games == (game,))].append(title(game))
+    if not by_count:
+        return ""
+    methods = len({each.method for each in tested})
+    told = "; ".join(f"{_number(count)} on {_and(names)}" for count, names in sorted(by_count.items(), reverse=True))
+    return f"Of {_number(methods)} other method{'s' * (methods != 1)}, shown to beat ε-greedy: {told}."
 
 
 def scope(evidence: Evidence) -> list[str]:
@@ -175,6 +218,7 @@ def scope(evidence: Evidence) -> list[str]:
     if series:
         games = len({found.game for found in evidence.results.published})
         said.append(f"Published curves of {_count(games, 'game')}: {', '.join(series)}.")
+    said += [benchmark.caveat for benchmark in evidence.benchmarks if benchmark.caveat]
     departures = evidence.departures()
     if departures:
         what = f"differ in {_count(len(departures), 'setting')}"
@@ -219,6 +263,10 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
+def _number(number: int) -> str:
+    return NUMBERS[number] if number < len(NUMBERS) else str(number)
+
+
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -249,6 +297,7 @@ def _template() -> jinja2.Template:
         "right": tables.is_numeric,
         "in_words": in_words,
         "policy": _policy,
+        "top": lambda game: reference_scores(game).player or "the best policy",
     }
     environment.globals["paper_games"] = tuple(GAMES)
     return environment.get_template("page.html")

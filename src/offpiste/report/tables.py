@@ -3,17 +3,16 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from offpiste.analysis import stats
-from offpiste.analysis.claims import BASELINE, Part
+from offpiste.analysis.findings import BASELINE
 from offpiste.analysis.reference import PUBLISHED_SCORES, PublishedScores
 from offpiste.analysis.stats import Interval
-from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlation
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import file_name, label, title
 from offpiste.worlds.games import GAMES
@@ -21,6 +20,11 @@ from offpiste.worlds.scores import reference_scores
 
 THRESHOLD_SHARE = 0.1
 """The threshold that a score is asked to pass, as a share of the way from random play to a human or the best policy."""
+SCORED_BY = {
+    "final": "the mean training return of a seed’s last ten iterations",
+    "evaluation": "the mean return of the evaluation after a seed’s last iteration",
+}
+"""What a score is, by its measure."""
 DIFFERENCES = (0.05, 0.1, 0.25, 0.5)
 """Differences, normalised, for which the seeds needed are told."""
 
@@ -85,94 +89,6 @@ def is_numeric(table: Table, place: int) -> bool:
     return not cells or any(isinstance(cell, int | float | np.number | Interval) for cell in cells)
 
 
-# Findings and comparisons
-
-
-def claims_table(evidence: Evidence) -> Table:
-    """Return the verdict on each finding of the paper."""
-    columns: dict[str, Callable[[Any], Any]] = {
-        "finding": lambda each: each.finding.key,
-        "sentence": lambda each: each.finding.sentence,
-        "verdict": lambda each: each.verdict,
-        "effect": lambda each: each.effect,
-        "exact interval": lambda each: each.interval,
-        "seeds": lambda each: each.seeds,
-        "reason": lambda each: each.reason,
-        "p for": lambda each: each.p_for,
-        "p against": lambda each: each.p_against,
-        "deciding comparison": lambda each: each.deciding.label,
-    }
-    return table_of("claims", evidence.verdicts, columns)
-
-
-def parts_table(evidence: Evidence) -> Table:
-    """Return the comparisons of which the findings are made."""
-    columns: dict[str, Callable[[tuple[str, Part]], Any]] = {
-        "finding": lambda each: each[0],
-        "comparison": lambda each: each[1].label,
-        "seeds": lambda each: each[1].seeds,
-        "pairs": lambda each: _of(each[1], "pairs"),
-        "share better": lambda each: _of(each[1], "probability"),
-        "exact interval of the share": lambda each: _of(each[1], "probability_interval"),
-        "median difference": lambda each: _of(each[1], "difference"),
-        "exact interval of the difference": lambda each: _of(each[1], "difference_interval"),
-        "rank correlation": lambda each: each[1].correlation,
-        "p for": lambda each: each[1].p_for,
-        "p against": lambda each: each[1].p_against,
-    }
-    found = [(verdict.finding.key, leaf) for verdict in evidence.verdicts for leaf in _leaves(verdict.evidence)]
-    return table_of("claim_parts", found, columns)
-
-
-def contrast_table(found: Sequence[Contrast]) -> Table:
-    """Return each method beside ε-greedy."""
-    columns: dict[str, Callable[[Contrast], Any]] = {
-        "games": lambda each: each.suite,
-        "method": lambda each: label(each.method),
-        "pairs": lambda each: each.comparison.pairs,
-        "share better": lambda each: each.comparison.probability,
-        "exact interval": lambda each: each.comparison.probability_interval,
-        "median difference": lambda each: each.comparison.difference,
-        "its exact interval": lambda each: each.comparison.difference_interval,
-        "p better": lambda each: each.comparison.p_better,
-        "p worse": lambda each: each.comparison.p_worse,
-        "called": lambda each: each.call,
-    }
-    note = (
-        "Pairs are of equal seeds. Differences are normalised, or in points on a game without reference scores. "
-        "All intervals are exact at 95%, each by itself. A method is called better or worse only where that holds at "
-        f"5% for all {2 * len(found)} sign tests of this table together (Holm’s correction); a finding above, tested "
-        "by itself, takes less."
-    )
-    return table_of("against_epsilon_greedy", found, columns, note)
-
-
-def aggregate_table(found: Sequence[Aggregate]) -> Table:
-    """Return the aggregate scores."""
-    columns: dict[str, Callable[[Aggregate], Any]] = {
-        "method": lambda each: label(each.method),
-        "runs": lambda each: each.runs,
-    }
-    for name in STATISTICS:
-        columns[name] = lambda each, name=name: each.values[name][0]  # type: ignore[misc]
-        columns[f"{name}, bootstrap"] = lambda each, name=name: each.values[name][1]  # type: ignore[misc]
-    return table_of("aggregates", found, columns)
-
-
-def correlation_table(found: Sequence[Correlation]) -> Table:
-    """Return the rank correlations with Montezuma."""
-    columns: dict[str, Callable[[Correlation], Any]] = {
-        "game": lambda each: title(each.game) if each.game else "mean, other hard games",
-        "methods": lambda each: each.methods,
-        "rank correlation with Montezuma’s Revenge": lambda each: each.value,
-        "bootstrap": lambda each: each.interval,
-    }
-    return table_of("rank_correlation", found, columns)
-
-
-# Scores
-
-
 def game_table(evidence: Evidence, game: str) -> Table:
     """Return the numbers of each method on one game."""
     begun = {
@@ -182,7 +98,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
     threshold = threshold_of(game)
 
     def middle(method: str, measure: str) -> float | None:
-        found = [getattr(each, measure) for each in begun[method] if each.reached and math.isfinite(each.final)]
+        found = [getattr(each, measure) for each in begun[method] if evidence.counts(each)]
         return _statistic(np.median, found)
 
     def passed(method: str) -> tuple[float | None, Interval | None]:
@@ -210,7 +126,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
     known = f" the score where random play is 0 and {scale.player} 1;" if scale.known else ""
     about = f"a tenth of the way from random play to {scale.player}" if scale.known else "no reference score is known"
     note = (
-        "Mean to greatest: final scores, each the mean training return of a seed’s last ten iterations. The rest are "
+        f"Mean to greatest: final scores, each {SCORED_BY[evidence.measures.get(game, 'final')]}. The rest are "
         f"medians over seeds:{known} the area under the curve, as mean return of all iterations "
         " (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
         f"Above {shown(threshold)}: share of seeds that score more ({about})."
@@ -229,14 +145,19 @@ def score_table(evidence: Evidence) -> Table:
         return f"{mean} ({least} to {most}; {scores.size})"
 
     games = [game for game in evidence.games if evidence.scores.get(game)]
+    tops = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
     columns: dict[str, Callable[[str], Any]] = {
         "game": title,
         "random": lambda game: reference_scores(game).random if reference_scores(game).known else None,
-        _top_of(games): lambda game: reference_scores(game).top if reference_scores(game).known else None,
+        " or ".join(tops) or "top": lambda game: reference_scores(game).top if reference_scores(game).known else None,
     }
     for method in evidence.methods:
         columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
+    told = {measure: [title(game) for game in games if evidence.measures[game] == measure] for measure in SCORED_BY}
     note = "Mean over seeds, in points (least to greatest; number of seeds)."
+    if told["evaluation"]:
+        note += f" A score is {SCORED_BY['evaluation']} on {', '.join(told['evaluation'])}"
+        note += f", and {SCORED_BY['final']} on the others." if told["final"] else "."
     return table_of("final_scores", games, columns, note)
 
 
@@ -291,9 +212,10 @@ def runs_table(evidence: Evidence) -> Table:
         "target frames": lambda each: each.run.target_frames,
         "state": lambda each: each.run.state,
         "complete": lambda each: each.run.complete,
-        "counted": lambda each: each.reached and math.isfinite(each.final),
+        "counted": lambda each: evidence.counts(each),
         "final score": lambda each: each.final,
         "area": lambda each: each.area,
+        "evaluation": lambda each: each.evaluation,
         "first reward frame": lambda each: each.first_reward_frame,
         "rooms": lambda each: each.rooms,
         "cells": lambda each: each.cells,
@@ -305,6 +227,8 @@ def runs_table(evidence: Evidence) -> Table:
 
 def seeds_needed_table(evidence: Evidence) -> Table:
     """Return how many seeds would show a given difference, judged by the spread of ε-greedy's scores."""
+    games = [game for each in evidence.benchmarks for game in each.games if evidence.finals(game, BASELINE).size > 1]
+    players = " or ".join(dict.fromkeys(reference_scores(game).player for game in games))
 
     def needed(game: str, difference: float) -> int | str:
         chance = stats.improvement_after(evidence.normalised(game, BASELINE), difference)
@@ -318,34 +242,16 @@ def seeds_needed_table(evidence: Evidence) -> Table:
         columns[f"{difference:.0%} of the scale"] = lambda game, difference=difference: needed(game, difference)  # type: ignore[misc]
     note = (
         "Seeds with which one sign test at 5% sees such a difference in four studies of five, were a method’s scores "
-        "those of ε-greedy raised by it; the scale goes from random play to a human or the best policy. A rough guide: "
-        "it takes the few scores here for the whole distribution."
+        f"those of ε-greedy raised by it; the scale goes from random play to {players}. A rough guide: it takes "
+        "the few scores here for the whole distribution."
     )
-    return table_of("seeds_needed", [game for game in GAMES if evidence.finals(game, BASELINE).size > 1], columns, note)
+    return table_of("seeds_needed", games, columns, note)
 
 
 def threshold_of(game: str) -> float:
     """Return the score that counts as having found something."""
     scale = reference_scores(game)
     return scale.score_at(THRESHOLD_SHARE) if scale.known else 0.0
-
-
-def _top_of(games: Iterable[str]) -> str:
-    """Return what the column of top scores is called: who plays so well on these games."""
-    labels = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
-    return " or ".join(labels) or "human"
-
-
-def _leaves(part: Part) -> Iterator[Part]:
-    if not part.parts:
-        yield part
-    for inner in part.parts:
-        yield from _leaves(inner)
-
-
-def _of(part: Part, name: str) -> Any:
-    found = part.comparison
-    return getattr(found, name) if found is not None and found.pairs else None
 
 
 def _statistic(statistic: Callable[[Any], Any], values: Any) -> float | None:

@@ -1,6 +1,5 @@
 """What is missing or weak: each point with a name, so that nothing is left out in silence."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from offpiste.analysis.stats import fewest_seeds
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import frames_text, label, title
 from offpiste.report.tables import Table, table_of
-from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
 
 PAPER_SEEDS = 5
@@ -160,9 +158,11 @@ def _unfinished(evidence: Evidence) -> Iterator[Note]:
 
 def _scoreless(evidence: Evidence) -> Iterator[Note]:
     for found in evidence.summaries.values():
-        if found.reached and not math.isfinite(found.final):
-            told = "one of its last ten iterations has no return that is a number; not in the scores"
-            yield Note("no score", found.run.name, told)
+        if found.reached and not evidence.counts(found):
+            told = "one of its last ten iterations has no return that is a number"
+            if evidence.measures.get(found.run.game) == "evaluation":
+                told = "its last iteration has no evaluation (schedule.evaluation_steps)"
+            yield Note("no score", found.run.name, f"{told}; not in the scores")
 
 
 def _seeds(evidence: Evidence) -> Iterator[Note]:
@@ -176,7 +176,7 @@ def _seeds(evidence: Evidence) -> Iterator[Note]:
         elif scores.size < PAPER_SEEDS:
             told = f"{scores.size} seeds; no test on one game shows anything with fewer than {fewest_seeds()}"
             yield Note("few seeds", where, told)
-        if scores.size > 1 and (scores == scores[0]).all():
+        if scores.size > 1 and (scores == scores[0]).all() and evidence.measures[game] == "final":  # else 0 is common
             told = f"all {scores.size} seeds end at exactly {scores[0]:g}: is that the game, or are they one run?"
             yield Note("equal scores", where, told)
 
@@ -187,7 +187,7 @@ def _games(evidence: Evidence) -> Iterator[Note]:
             told = "no reference scores are known: in no aggregate and no finding, differences in points"
             yield Note("no reference scores", game, told)
     begun = {run.game for run in evidence.runs}
-    for game in GAMES if begun else ():
+    for game in (game for each in evidence.benchmarks for game in each.games) if begun else ():
         lacking = [method for method in evidence.methods if not evidence.finals(game, method).size]
         if game not in begun:
             yield Note("missing game", game, "no run")

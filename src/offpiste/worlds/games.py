@@ -68,9 +68,6 @@ class Game:
     first asked for."""
     settings: dict[str, Any] = field(default_factory=dict)
     """What a run sets differently from the paper's protocol, for every method alike."""
-    computed_scores: str = ""
-    """What computes the mean returns of random play and of the best policy, module:name, called with the game; empty
-    where they are typed in."""
     constants: str = "atari"
     """Which constants of a method go with it (`Method.constants`)."""
     sizes: range = range(0)

@@ -1,26 +1,13 @@
-"""Verdicts on made-up scores: right where the effect is there, where it is absent, and with too few seeds."""
+"""Verdicts on the paper's findings: right where the effect is there, where it is absent, and with too few seeds."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from offpiste.analysis.claims import (
-    BASELINE,
-    BONUSES,
-    EASY,
-    FINDINGS,
-    HARD,
-    MARGIN,
-    MONTEZUMA,
-    NEWER,
-    Scores,
-    Verdict,
-    compare_methods,
-    judge,
-    judge_one,
-    paired,
-)
+from offpiste.analysis import findings
+from offpiste.analysis.findings import BASELINE, MARGIN, Scores, Verdict
+from offpiste.analysis.paper import BONUSES, EASY, FINDINGS, HARD, MONTEZUMA, NEWER, PAPER
 from offpiste.methods import PAPER_METHODS
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -45,8 +32,12 @@ def scores_of(seeds: int, effect: Callable[[str, str], float] = lambda *_: 0.0, 
     return table
 
 
-def verdict_on(key: str, scores: Scores) -> Verdict:
-    return judge_one(FINDING[key], scores)
+def judge(scores: Scores) -> list[Verdict]:
+    return findings.judge(PAPER, {"final": scores})
+
+
+def verdict_on(key: str, scores: Scores, margin: float = MARGIN) -> Verdict:
+    return findings.judge_one(PAPER, FINDING[key], scores, margin)
 
 
 def as_in_the_paper(game: str, method: str) -> float:
@@ -118,8 +109,8 @@ def test_a_difference_that_is_certain_but_smaller_than_the_margin_is_not_called(
 
 def test_a_wider_margin_turns_a_difference_into_none() -> None:
     scores = scores_of(20, lambda _, method: 0.1 if method in NEWER else 0.0, noise=0.1)
-    finding = FINDING["newer-do-not-beat-cts"]
-    assert judge_one(finding, scores, margin=0.01).p_for > 0.05 > judge_one(finding, scores, margin=1.0).p_for
+    narrow, wide = (verdict_on("newer-do-not-beat-cts", scores, margin) for margin in (0.01, 1.0))
+    assert narrow.p_for > 0.05 > wide.p_for
 
 
 def test_a_tie_at_nothing_does_not_hide_the_seeds_that_win() -> None:
@@ -188,20 +179,6 @@ def test_all_equal_scores_support_only_what_says_that_nothing_is_better(seeds: i
     found = {verdict.finding.key: verdict.verdict for verdict in judge(scores_of(seeds, noise=0.0))}
     supported = {key for key, verdict in found.items() if verdict == "supported"}
     assert supported == ({"newer-do-not-beat-cts", "baseline-on-par"} if seeds == 20 else set())
-
-
-def test_runs_of_equal_seeds_are_compared_and_the_rest_in_order() -> None:
-    scores = {"freeway": {"a": {0: 1.0, 1: 2.0, 5: 3.0}, "b": {1: 20.0, 7: 70.0, 9: 90.0, 8: 80.0}}}
-    assert paired(scores, "freeway", ("a", "b")).tolist() == [[2.0, 1.0, 3.0], [20.0, 70.0, 80.0]]
-    assert paired(scores, "freeway", ("a", "c")).shape == (2, 0)
-
-
-def test_any_two_methods_can_be_compared_over_games() -> None:
-    scores = scores_of(5, lambda _, method: 1.0 if method == "rnd" else 0.0)
-    found = compare_methods(scores, EASY, "rnd")
-    assert found.pairs == 25
-    assert found.p_better == pytest.approx(0.5**25)
-    assert found.difference == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize("key", sorted(FINDING))

@@ -1,0 +1,181 @@
+"""Findings as code: a sentence, a quantity, a test, and a verdict on given scores.
+
+A benchmark is data: it says on which games, of which methods and by which number of a run its findings are judged.
+
+Runs are compared seed by seed, for the runs of a seed share their random streams. A method *beats* another when it does
+better in significantly more than half of the pairs; it is shown *not to* when the median difference lies significantly
+below a margin, a twentieth of the way from random play to the top of the game's scale. Each verdict is wrong with a
+chance of 5% at most, whatever the distributions, if only seeds and games are independent: a finding is not called
+supported where it fails (for example at no difference), nor contradicted where it holds by the margin. Between nothing
+and the margin either may come. A finding with several parts is supported when all the parts are, which takes no
+correction, and contradicted when one of them is, which takes Bonferroni's; likewise for five parts out of six
+(Benjamini and Heller, 2008). The verdicts do not share their levels.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from offpiste.analysis.stats import LEVEL, Comparison, Interval, fewest_seeds
+
+MARGIN = 0.05
+"""What counts as a difference, as a share of the way from random play to the top of a game's scale."""
+BASELINE = "epsilon_greedy"
+
+Scores = Mapping[str, Mapping[str, Mapping[Any, float]]]
+"""Game, method, key of a run (its seed) -> score in the game's own points."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A statement with the evidence for and against it; a statement may be made of others."""
+
+    label: str
+    p_for: float
+    p_against: float
+    seeds: int
+    """The fewest in any comparison."""
+    shares_for: float = 1.0
+    """By how many tests the level is shared in showing it, and in showing its contrary."""
+    shares_against: float = 1.0
+    games: int = 1
+    """Games that one comparison pools."""
+    comparison: Comparison | None = None
+    correlation: float | None = None
+    parts: tuple["Part", ...] = ()
+    needed: int = 0
+    """How many of the parts must hold."""
+
+    @property
+    def fewest_for(self) -> int:
+        """Seeds below which it cannot be shown."""
+        return fewest_seeds(self.shares_for, self.games)
+
+    @property
+    def fewest_against(self) -> int:
+        """Seeds below which its contrary cannot be shown."""
+        return fewest_seeds(self.shares_against, self.games)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding of a benchmark."""
+
+    key: str
+    sentence: str
+    quantity: str
+    test: str
+    evidence: Callable[["Benchmark", Scores, float], Part]
+    """From the benchmark, its scores and the margin."""
+    needs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    """Games and methods whose runs it is about."""
+    measure: str = ""
+    """The number of a run (`Summary`) that it is about; empty for the benchmark's own."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Games, methods and findings: all that differs between the paper's study and another."""
+
+    name: str
+    whose: str
+    """Whose findings they are, as a sentence says it."""
+    tuned: str
+    """The game on which constants were chosen."""
+    hard: tuple[str, ...]
+    easy: tuple[str, ...]
+    bonuses: tuple[str, ...]
+    """Those under test."""
+    ranked: tuple[str, ...]
+    """Methods whose order on the tuned game is held beside that on the hard ones."""
+    measure: str
+    """The number of a run (`Summary`) that is its score."""
+    findings: tuple[Finding, ...]
+    noun: str = "games"
+    tie: float = 0.0
+    """Normalised scores of two runs that differ by no more are equal."""
+    caveat: str = ""
+    """What its verdicts are not about; stands on every page with them."""
+    baseline: str = BASELINE
+
+    @property
+    def games(self) -> tuple[str, ...]:
+        """All of its games; those of different suites are never averaged together."""
+        return (self.tuned, *self.hard, *self.easy)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the scores say about a finding."""
+
+    finding: Finding
+    verdict: Literal["supported", "contradicted", "not enough evidence"]
+    reason: str
+    p_for: float
+    p_against: float
+    deciding: Part
+    """The comparison on which it hangs."""
+    seeds: int
+    missing: tuple[str, ...]
+    """What the finding is about and the scores lack."""
+    evidence: Part
+
+    @property
+    def effect(self) -> float:
+        """The deciding comparison's median difference, or the rank correlation."""
+        found, correlation = self.deciding.comparison, self.deciding.correlation
+        if found is not None:
+            return found.difference
+        return math.nan if correlation is None else correlation
+
+    @property
+    def interval(self) -> Interval | None:
+        """The exact interval of the median difference, where there are enough pairs for one."""
+        found = self.deciding.comparison
+        return found.difference_interval if found is not None else None
+
+
+def judge(benchmark: Benchmark, scores: Mapping[str, Scores], margin: float = MARGIN) -> list[Verdict]:
+    """Return the verdict on each finding of a benchmark, from the scores by each of its measures."""
+    return [
+        judge_one(benchmark, finding, scores[finding.measure or benchmark.measure], margin)
+        for finding in benchmark.findings
+    ]
+
+
+def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: float = MARGIN) -> Verdict:
+    """Return the verdict on one finding, from the scores by its measure."""
+    part = finding.evidence(benchmark, scores, margin)
+    wanted = [(game, method) for games, methods in finding.needs for game in games for method in methods]
+    missing = tuple(f"{method} on {game}" for game, method in wanted if not scores.get(game, {}).get(method))
+    shown, refuted = part.p_for <= LEVEL, part.p_against <= LEVEL
+    deciding = _deciding(part, against=refuted and not shown)
+    verdict: Literal["supported", "contradicted", "not enough evidence"] = "not enough evidence"
+    if shown and not refuted:
+        verdict, reason = "supported", f"p = {part.p_for:.3g}; weakest: {deciding.label}"
+    elif refuted and not shown:
+        verdict, reason = "contradicted", f"p = {part.p_against:.3g}; fails: {deciding.label}"
+    elif shown:
+        reason = "the evidence points both ways: the difference is too small, or too mixed, to call"
+    elif missing:
+        reason = f"no finished run of {', '.join(missing)}"
+    elif part.seeds < min(part.fewest_for, part.fewest_against):
+        reason = (
+            f"needs at least {part.fewest_for} seeds to support it and {part.fewest_against} to contradict it, "
+            f"and has {part.seeds}"
+        )
+    else:
+        reason = f"shown neither way with {part.seeds} seeds (p = {part.p_for:.2g} for, {part.p_against:.2g} against)"
+        if part.seeds < max(part.fewest_for, part.fewest_against):
+            word, fewest = max(("support", part.fewest_for), ("contradict", part.fewest_against), key=lambda x: x[1])
+            reason += f"; to {word} it takes at least {fewest} seeds"
+    return Verdict(finding, verdict, reason, part.p_for, part.p_against, deciding, part.seeds, missing, part)
+
+
+def _deciding(part: Part, *, against: bool) -> Part:
+    """Return the comparison on which a verdict hangs: the weakest, or the strongest against."""
+    while part.parts:
+        place = len(part.parts) - part.needed if against else part.needed - 1
+        part = sorted(part.parts, key=lambda x: x.p_against if against else x.p_for)[place]
+    return part
