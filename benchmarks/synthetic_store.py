@@ -19,8 +19,20 @@ Curve = Callable[[np.random.Generator, int], NDArray[np.float64]]
 """Generator and number of iterations -> the return of each iteration."""
 
 
-def write_run(store: Folder, config: RunConfig, curve: Curve, episodes: int, *, done: float = 1.0) -> None:
-    """Write the folder of a run that has done a share of its frames."""
+def write_run(
+    store: Folder,
+    config: RunConfig,
+    curve: Curve,
+    episodes: int,
+    *,
+    done: float = 1.0,
+    evaluation: Curve | None = None,
+    first_reward: float = 0.0,
+) -> None:
+    """Write the folder of a run that has done a share of its frames, evaluated if asked to.
+
+    Its first reward comes after a share of the frames that it has done.
+    """
     generator = stream(config.seed, f"synthetic {config.game} {config.method} {config.variant}")
     frames = config.schedule.iteration_steps * config.world.frame_skip
     whole = config.frames // frames
@@ -29,9 +41,12 @@ def write_run(store: Folder, config: RunConfig, curve: Curve, episodes: int, *, 
     about = run_folder.about(config) | {"offpiste": "synthetic"}
     status = {"state": "finished" if iterations == whole else "paused", "target_frames": config.frames}
     returns = curve(generator, whole)[:iterations]
+    rows = [_iterations(config, returns, generator)]
+    if evaluation is not None:
+        rows.append(_iterations(config, evaluation(generator, whole)[:iterations], generator, "evaluation"))
     tables = {
-        "iterations": _iterations(config, returns, generator),
-        "episodes": _episodes(config, returns, max(1, round(done * episodes)), generator),
+        "iterations": pa.concat_tables(rows),
+        "episodes": _episodes(config, returns, max(1, round(done * episodes)), generator, first_reward),
         "timing": schema("timing").empty_table(),
         "attempts": _attempts(config, generator),
     }
@@ -57,7 +72,9 @@ def learning_curve(final: float, start: float, noise: float, middle: float = 0.3
     return curve
 
 
-def _iterations(config: RunConfig, returns: NDArray[np.float64], generator: np.random.Generator) -> pa.Table:
+def _iterations(
+    config: RunConfig, returns: NDArray[np.float64], generator: np.random.Generator, phase: str = "train"
+) -> pa.Table:
     count = len(returns)
     numbers = np.arange(1, count + 1)
     steps = config.schedule.iteration_steps
@@ -65,7 +82,7 @@ def _iterations(config: RunConfig, returns: NDArray[np.float64], generator: np.r
     rooms = np.maximum.accumulate(1 + generator.poisson(numbers / count * 8)) if located and located.room else None
     given = {
         "iteration": numbers,
-        "phase": np.full(count, "train"),
+        "phase": np.full(count, phase),
         "complete": np.full(count, True),
         "end_step": numbers * steps,
         "end_frame": numbers * steps * config.world.frame_skip,
@@ -79,7 +96,9 @@ def _iterations(config: RunConfig, returns: NDArray[np.float64], generator: np.r
     return _table("iterations", given, count)
 
 
-def _episodes(config: RunConfig, returns: NDArray[np.float64], count: int, generator: np.random.Generator) -> pa.Table:
+def _episodes(
+    config: RunConfig, returns: NDArray[np.float64], count: int, generator: np.random.Generator, first_reward: float
+) -> pa.Table:
     total = config.schedule.iteration_steps * len(returns)
     ends = (np.arange(1, count + 1) * total) // count
     iterations = np.minimum((np.arange(count) * len(returns)) // count, len(returns) - 1)
@@ -93,7 +112,9 @@ def _episodes(config: RunConfig, returns: NDArray[np.float64], count: int, gener
         "game_return": returns[iterations] + generator.normal(0, 1, count),
         "clipped_return": generator.poisson(3, count).astype(float),
         "ended": np.full(count, "terminated"),
-        "first_reward_step": np.ma.masked_array(steps // 3, generator.random(count) < 0.5),
+        "first_reward_step": np.ma.masked_array(
+            steps // 3, (generator.random(count) < 0.5) | (ends < first_reward * total)
+        ),
         "cells_visited": generator.poisson(30, count),
         "cells_new": generator.poisson(1, count),
         "bonus_sum": generator.normal(10, 1, count),

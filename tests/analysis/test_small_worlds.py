@@ -113,6 +113,15 @@ def test_a_finding_is_about_its_own_worlds_and_no_others(key: str, worlds: set[s
         assert {missing.rpartition(" ")[2] for missing in lacking.missing} == {world}
 
 
+def test_only_bonuses_are_ranked_for_the_hard_worlds_were_chosen_against_the_baseline() -> None:
+    scores = scores_of(10, as_stated)
+    without = {
+        world: {method: runs for method, runs in found.items() if method in BONUSES} for world, found in scores.items()
+    }
+    expected, found = (verdict_on("ranking-does-not-carry-over", each) for each in (scores, without))
+    assert (found.verdict, found.p_for, found.missing) == ("supported", expected.p_for, ())
+
+
 def test_the_area_and_not_the_evaluation_says_whether_bonuses_hurt_on_easy_worlds() -> None:
     stated, contrary = scores_of(10, as_stated), scores_of(10, to_the_contrary)
     found = findings.judge(SMALL_WORLDS, {"evaluation": contrary, "area": stated})

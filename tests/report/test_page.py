@@ -258,7 +258,7 @@ def test_a_report_needs_neither_torch_nor_ray(store: Folder, tmp_path: Path) -> 
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
-def test_small_worlds_have_findings_of_their_own_that_say_they_are_not_about_atari(
+def test_small_worlds_begin_with_a_profile_and_say_that_they_are_not_atari(
     store: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_worlds.use(monkeypatch)
@@ -275,6 +275,7 @@ def test_small_worlds_have_findings_of_their_own_that_say_they_are_not_about_ata
     report = build(store, tmp_path / "report")
     page = Page(report.page)
     assert "This is about eight small worlds, and not about Atari games." in page.text
+    assert page.ids.index("profile") < page.ids.index("findings")
     assert "paper" not in page.ids
     assert "Published scores" not in page.text
     assert "The small worlds’ findings" in page.text
@@ -284,6 +285,11 @@ def test_small_worlds_have_findings_of_their_own_that_say_they_are_not_about_ata
         "These runs do not suffice to judge any of the small worlds’ five findings.",
         "Of one other method, shown to beat ε-greedy: one on Deep Sea 12 and Open Field.",
     ]
+    assert "6 / 6 / 6" in page.text  # kept on museum
+    assert "0.30" in page.text  # the area of CTS on museum
+    assert page.text.count("▲") == 3  # two cells and the line that explains it
+    told = (report.page.parent / "tables" / "profile.csv").read_text()
+    assert "tuned,Deep Sea 12,CTS,6,1.0," in told
     assert {note.kind for note in report.notes} >= {"missing game"}
     assert "freeway" not in {note.where for note in report.notes}
 
@@ -297,7 +303,7 @@ def test_a_store_with_both_is_judged_by_both(store: Folder, tmp_path: Path) -> N
         "These runs do not suffice to judge any of the paper’s seven findings.",
         "These runs do not suffice to judge any of the small worlds’ five findings.",
     ]
-    assert [name for name in page.ids if name in SECTIONS] == SECTIONS
+    assert [name for name in page.ids if name in ("profile", *SECTIONS)] == ["profile", *SECTIONS]
     assert len(page.ids) == len(set(page.ids))
     claims = (report.page.parent / "tables" / "claims.csv").read_text()
     assert claims.count("\n") == 1 + 7 + 5

@@ -27,6 +27,7 @@ from offpiste.report import (
     fairness,
     figures,
     overviews,
+    profile,
     settings,
     tables,
     weak,
@@ -86,6 +87,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     compared = contrasts.contrasts(evidence)
     small = SMALL_WORLDS in evidence.benchmarks
     by_world = contrasts.contrasts_by_game(evidence, SMALL_WORLDS) if small else []
+    cells = profile.cells(evidence, SMALL_WORLDS, by_world) if small else []
     aggregates = contrasts.aggregates(evidence)
     correlations = contrasts.correlations(evidence)
     tuned = fairness.tunings(evidence)
@@ -97,6 +99,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         "parts": comparisons.parts_table(evidence),
         "contrasts": comparisons.contrast_table(compared),
         "contrasts_by_world": comparisons.contrast_by_game_table(by_world),
+        "profile": profile.profile_table(cells),
         "aggregates": comparisons.aggregate_table(aggregates),
         "correlations": comparisons.correlation_table(correlations),
         "scores": tables.score_table(evidence),
@@ -140,6 +143,9 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         scope=scope(evidence),
         tables=made,
         margin=MARGIN,
+        profile=profile.panels(cells, SMALL_WORLDS) if cells else [],
+        outcomes=profile.outcomes(cells, SMALL_WORLDS) if cells else [],
+        small=SMALL_WORLDS,
         about_paper=about_paper,
         on_paper_games=any(run.game in GAMES for run in evidence.runs),
         across=[picture(drawing) for drawing in across],
@@ -297,6 +303,7 @@ def _template() -> jinja2.Template:
         "right": tables.is_numeric,
         "in_words": in_words,
         "policy": _policy,
+        "rounded": lambda value: f"{value:.2f}".replace("-", "−"),
         "top": lambda game: reference_scores(game).player or "the best policy",
     }
     environment.globals["paper_games"] = tuple(GAMES)
