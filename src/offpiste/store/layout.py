@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "quarantine.json"
+BUNDLE = "manifest.json"
+"""Makes a folder a bundle (`offpiste.store.bundle`)."""
 ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "objects", "tables"
 
 LOOP, COVERAGE, AGENT, REPLAY, BONUS = "loop", "coverage", "agent", "replay", "bonus"

@@ -6,6 +6,7 @@ that worked on the run).
 """
 
 import dataclasses
+import functools
 import io
 import types
 import typing
@@ -242,10 +243,34 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+@functools.cache
 def schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table."""
-    hints = typing.get_type_hints(TABLES[table])
-    return pa.schema([_field(field.name, hints[field.name]) for field in dataclasses.fields(TABLES[table])])
+    return row_schema(TABLES[table])
+
+
+def row_schema(kind: type[Any]) -> pa.Schema:
+    """Return the Arrow schema of rows that are dataclasses of this kind."""
+    hints = typing.get_type_hints(kind)
+    return pa.schema([_field(field.name, hints[field.name]) for field in dataclasses.fields(kind)])
+
+
+def conform(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Return rows with exactly the wanted columns: empty where an older version did not write one.
+
+    Raises ValueError where a column is of another type, or one that may not be empty is missing or has empty values.
+    """
+    columns = []
+    for field in wanted:
+        if field.name not in rows.column_names:
+            columns.append(pa.nulls(len(rows), field.type))
+        elif rows.schema.field(field.name).type != field.type:
+            raise ValueError(f"{field.name} is {rows.schema.field(field.name).type}, not {field.type}")
+        else:
+            columns.append(rows.column(field.name))
+        if not field.nullable and columns[-1].null_count:
+            raise ValueError(f"{field.name} is missing or has empty values")
+    return pa.Table.from_arrays(columns, schema=wanted)
 
 
 def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:

@@ -87,8 +87,8 @@ class Folder:
 
         self._try(f"write {name} to {self.location}", write, "; may you write there?")
 
-    def get(self, name: str) -> bytes | None:
-        """Return an object's bytes, or None if there is no such object."""
+    def get(self, name: str, max_bytes: int | None = None) -> bytes | None:
+        """Return an object's bytes, only the first of them where `max_bytes` is given; None if there is no object."""
         path = f"{self._root}/{name}"
 
         def read() -> bytes | None:
@@ -96,7 +96,7 @@ class Folder:
                 if self._fs.get_file_info(path).type != fs.FileType.File:
                     return None
                 with self._fs.open_input_file(path) as source:
-                    return bytes(source.read())
+                    return bytes(source.read(max_bytes))
             except FileNotFoundError:
                 return None
 

@@ -1,0 +1,224 @@
+"""A bundle: the records of finished runs as a few Parquet files and a manifest, small enough to publish.
+
+All runs of a table share one file. The manifest names the files with size, rows and SHA-256, so a bundle opens without
+a listing. It may come from a stranger: nothing in it is code, no name in it is a path, and what does not agree with
+the manifest or exceeds the limits below is refused with a StoreError.
+"""
+
+import hashlib
+import io
+import json
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from offpiste.config import RESULTS_VERSION, CountOrZero
+from offpiste.errors import ConfigError, StoreError
+from offpiste.parsing import Pattern, Range, from_dict
+from offpiste.store import layout, records
+from offpiste.store.storage import Folder
+
+FORMAT = 1
+TABLES = ("iterations", "episodes", "scalars", "attempts")
+"""Tables of the records that a bundle has."""
+RUNS = "runs"
+MAX_MANIFEST_BYTES = 2**26
+MAX_BYTES, MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**28, 2**30, 4 * 10**6
+"""Of one file."""
+MAX_COUNT = 2**53
+"""Of any whole number in a table, so that sums of several cannot overflow."""
+
+FILES = tuple(map(layout.table_file, (RUNS, *TABLES)))
+FileName = Annotated[str, Pattern("|".join(map(re.escape, FILES)), f"one of {', '.join(FILES)}")]
+Fingerprint = Annotated[str, Pattern("[0-9a-f]{12}", "12 hexadecimal digits")]
+Sha256 = Annotated[str, Pattern("[0-9a-f]{64}", "64 hexadecimal digits")]
+Name = Annotated[str, Pattern(r"[^\x00-\x1f\x7f]{1,1000}", "1 to 1000 characters without control characters")]
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run in `runs.parquet`."""
+
+    run: str
+    """Its name."""
+    config: str
+    """All its settings as JSON, as in `run.json`, without `machine`."""
+    bonus_source: str | None
+    """As in `run.json`."""
+    offpiste: str
+    """The version that began the run."""
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """One run in the manifest."""
+
+    name: Name
+    """Its folder below the store."""
+    frames: CountOrZero
+    """The frames to which it was trained."""
+    protocol_fingerprint: Fingerprint
+    """As in `run.json`."""
+    method_fingerprint: Fingerprint
+    """As in `run.json`."""
+    digest: Sha256
+    """SHA-256 of all rows of its `episodes` and `iterations`, as they were before thinning."""
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """One file in the manifest."""
+
+    name: FileName
+    """One of the five above."""
+    bytes: Annotated[int, Range(min=0, max=MAX_BYTES)]
+    """Its size."""
+    rows: Annotated[int, Range(min=0, max=MAX_ROWS)]
+    """Rows of the table in it."""
+    sha256: Sha256
+    """Its checksum."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `manifest.json` says."""
+
+    bundle: int
+    """The format: 1."""
+    suite_version: int
+    """Of the worlds and suites that the runs belong to."""
+    results_version: int
+    """Of the runs: a bundle holds runs of one version only."""
+    offpiste: Name
+    """The version that wrote the bundle."""
+    runs: list[ListedRun]
+    """Sorted by name."""
+    files: list[ListedFile]
+    """One for each table."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle whose manifest has been read and checked."""
+
+    folder: Folder
+    manifest: Manifest
+
+    def rows(self, table: str) -> pa.Table:
+        """Return a table, with the name of the run in the column `run`, once its file is seen to be what it should."""
+        file = next(file for file in self.manifest.files if file.name == layout.table_file(table))
+        data = self.folder.get(file.name, file.bytes + 1)
+        try:
+            if data is None:
+                raise ValueError("there is no such file")
+            if len(data) != file.bytes:
+                raise ValueError(f"it does not have the {file.bytes:,} bytes of the manifest")
+            if hashlib.sha256(data).hexdigest() != file.sha256:
+                raise ValueError("its SHA-256 is not that of the manifest")
+            rows = records.conform(_read_parquet(data, file.rows, schema(table)), schema(table))
+            names = {run.name for run in self.manifest.runs}
+            _check_rows(rows, names)
+            if table == "iterations":
+                _check_iterations(rows)
+            if table == RUNS and sorted(rows.column("run").to_pylist()) != sorted(names):
+                raise ValueError("its runs are not those of the manifest")
+        except (ValueError, OSError, pa.ArrowException) as error:
+            raise StoreError(
+                f"{file.name} of the bundle {self.folder.location} is damaged: {error!s:.200}; fetch it anew"
+            ) from None
+        return rows
+
+
+def schema(table: str) -> pa.Schema:
+    """Return the Arrow schema of a table of a bundle."""
+    if table == RUNS:
+        return records.row_schema(RunRow)
+    return records.schema(table).insert(0, pa.field("run", pa.string(), nullable=False))
+
+
+def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
+    """Return the bundle in a folder, or None where there is none; refuse one of another version."""
+    data = folder.get(layout.BUNDLE, MAX_MANIFEST_BYTES)
+    if data is None:
+        return None
+    where = f"the bundle {folder.location}"
+    try:
+        values = json.loads(data)
+        if not isinstance(values, dict) or "bundle" not in values:
+            raise ValueError("it is not that of a bundle")
+        if values["bundle"] != FORMAT:
+            found = f"{values['bundle']!r:.20}"
+            raise StoreError(f"{where} has format {found}, and this version reads {FORMAT}; install a newer offpiste")
+        manifest = from_dict(Manifest, values)
+        if len({run.name for run in manifest.runs}) < len(manifest.runs):
+            raise ValueError("it names a run twice")
+        if sorted(file.name for file in manifest.files) != sorted(FILES):
+            raise ValueError("it does not name each of its files once")
+    except (ValueError, RecursionError, ConfigError) as error:
+        raise StoreError(f"{where} has a damaged {layout.BUNDLE}: {error!s:.200}; fetch it anew") from None
+    for what, there, here in (
+        ("results", manifest.results_version, RESULTS_VERSION),
+        ("suite", manifest.suite_version, suite_version),
+    ):
+        if there != here:
+            raise StoreError(
+                f"{where} is of {what} version {there}, and this is version {here}, whose numbers do not compare; read "
+                f"it with offpiste {manifest.offpiste}, which wrote it, or run its study anew with this version"
+            )
+    return Bundle(folder, manifest)
+
+
+def _read_parquet(data: bytes, rows: int, wanted: pa.Schema) -> pa.Table:
+    """Return the wanted columns of a Parquet file, as far as it has them, unless it would take all memory."""
+    metadata = pq.read_metadata(io.BytesIO(data))
+    if metadata.num_rows != rows:
+        raise ValueError(f"it has {metadata.num_rows:,} rows, and in the manifest {rows:,}")
+    names = [name for name in wanted.names if name in metadata.schema.names]
+    texts = [name for name in names if wanted.field(name).type == pa.string()]
+    needed = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+    if needed <= MAX_DECOMPRESSED_BYTES:
+        # As a dictionary, a long text that many rows have is in memory once.
+        found = pq.ParquetFile(io.BytesIO(data), metadata=metadata, read_dictionary=texts).read(
+            names, use_threads=False
+        )
+        needed = sum(map(_text_bytes, found.columns))
+    if needed > MAX_DECOMPRESSED_BYTES:
+        raise ValueError(f"it would take {needed:,} bytes of memory")
+    columns = [column.cast(pa.string()) if _is_text(column.type) else column for column in found.columns]
+    return pa.table(columns, names=found.column_names)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind) and kind.value_type == pa.string())
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    if not _is_text(column.type):
+        return 0
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(each).as_py() or 0 for each in lengths)
+
+
+def _check_rows(rows: pa.Table, names: set[str]) -> None:
+    unknown = set(pc.unique(rows.column("run")).to_pylist()) - names
+    if unknown:
+        raise ValueError(f"it has rows of {min(unknown)!r}, a run that the manifest does not name")
+    for name in rows.column_names:
+        if rows.schema.field(name).type == pa.int64() and len(rows):
+            ends = pc.min_max(rows.column(name)).as_py()
+            if ends["min"] is not None and not -MAX_COUNT <= ends["min"] <= ends["max"] <= MAX_COUNT:
+                raise ValueError(f"{name} goes from {ends['min']} to {ends['max']}, which no run has")
+
+
+def _check_iterations(rows: pa.Table) -> None:
+    """Refuse iterations that are not counted from 1: a curve has as many points as its last iteration's number."""
+    counted = rows.group_by("run").aggregate([("iteration", "min"), ("iteration", "max"), ("iteration", "count")])
+    for run in counted.to_pylist():
+        if not 1 <= run["iteration_min"] <= run["iteration_max"] <= run["iteration_count"]:
+            raise ValueError(
+                f"{run['run']!r} has {run['iteration_count']} iterations, one of them {run['iteration_max']}"
+            )
