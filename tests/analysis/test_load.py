@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from offpiste.analysis.bundling import bundle_store
 from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
 from offpiste.analysis.runs import LoadWarning
 from offpiste.analysis.summary import curves, score_table, summarise
-from offpiste.config import RunConfig
+from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.errors import StoreError
 from offpiste.run.train import train
 from offpiste.store import arrays
@@ -248,10 +249,10 @@ def test_an_object_that_the_store_refuses_is_named(
     write_run(store, config_of(seed=1), THREE)
     get = Folder.get
 
-    def refusing(folder: Folder, name: str) -> bytes | None:
+    def refusing(folder: Folder, name: str, max_bytes: int | None = None) -> bytes | None:
         if name == refused and bad in folder.location:
             raise StoreError("access denied")
-        return get(folder, name)
+        return get(folder, name, max_bytes)
 
     monkeypatch.setattr(Folder, "get", refusing)
     results = load(store)
@@ -282,6 +283,108 @@ def test_of_two_copies_the_longer_is_kept(store: Folder) -> None:
     results = load(store)
     assert [run.name for run in results.runs] == [name]
     assert kinds(results.warnings) == ["duplicate run"]
+
+
+def test_runs_of_several_stores_are_kept_apart_by_store_and_name(store: Folder, tmp_path: Path) -> None:
+    other = Folder(tmp_path / "other")
+    for number, folder in enumerate((store, other)):
+        for seed in (0, 1):
+            config = config_of(seed=seed, schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=number))
+            write_run(folder, config, (1.0, 2.0, 3.0 + 10 * number + seed))
+    bundle_store(other, tmp_path / "bundle")
+    for beside in (other.location, str(tmp_path / "bundle")):
+        results = load(store, beside)
+        names = [f"freeway/epsilon_greedy/seed-{seed}" for seed in (0, 1)]
+        assert [run.name for run in results.runs] == [*names, *(f"{beside}/{name}" for name in names)]
+        assert results.columns(
+            "SELECT store, max(return_mean) FROM runs JOIN iterations USING (run) GROUP BY ALL ORDER BY 2"
+        ) == [
+            [store.location, beside],
+            [4.0, 14.0],
+        ]
+        assert results.columns(
+            "SELECT store, count(*) FROM runs JOIN episodes USING (run) GROUP BY ALL ORDER BY 1 DESC"
+        ) == [
+            sorted([store.location, beside], reverse=True),
+            [6, 6],
+        ]
+        assert [found.final for found in summarise(results)] == [2.0, 7 / 3, 16 / 3, 17 / 3]
+        assert results.stores == {store.location: "store", beside: "store" if beside == other.location else "bundle"}
+        assert results.warnings == []
+
+
+def test_of_one_run_in_two_stores_that_of_the_first_counts_and_both_are_named(store: Folder, tmp_path: Path) -> None:
+    name = write_run(store, config_of(), (1.0,), state="running")
+    other = Folder(tmp_path / "other")
+    write_run(other, config_of(), THREE)
+    write_run(other, config_of(seed=1), THREE)
+    bundle_store(other, tmp_path / "bundle")
+    for beside in (other.location, str(tmp_path / "bundle")):
+        results = load(store, beside)
+        assert [run.name for run in results.runs] == [name, f"{beside}/freeway/epsilon_greedy/seed-1"]
+        (warning,) = results.warnings
+        assert (warning.kind, warning.where) == ("duplicate run", f"{beside}/{name}")
+        assert warning.message.startswith(f"the same run as {name} in {store.location}; left out")
+        for table, rows in (("iterations", [1, 3]), ("episodes", [1, 3])):
+            question = f"SELECT count(*) AS rows FROM {table} GROUP BY run ORDER BY rows"  # noqa: S608
+            assert results.columns(question) == [rows]
+        assert results.runs_with("episodes") == {run.name for run in results.runs}
+
+
+def test_a_store_is_not_read_twice(store: Folder, tmp_path: Path) -> None:
+    write_run(store.below("inner"), config_of(), THREE)
+    (tmp_path / "link").symlink_to(path_of(store, "inner"))
+    with pytest.raises(StoreError, match="store would be read twice; name each store and each bundle once"):
+        load(store, store)
+    for beside in (path_of(store, "inner"), path_of(store, "inner/freeway"), tmp_path / "link"):
+        with pytest.raises(StoreError, match=r"lies in .*store and would be read twice; leave one of them out"):
+            load(store, beside)
+        with pytest.raises(StoreError, match=r"lies in .*store and would be read twice; leave one of them out"):
+            load(beside, store)
+
+
+def test_a_bundle_in_a_store_is_read_beside_it(store: Folder, tmp_path: Path) -> None:
+    other = Folder(tmp_path / "other")
+    write_run(store, config_of(seed=0), THREE)
+    write_run(other, config_of(seed=1), THREE)
+    bundle_store(other, path_of(store, "bundle"))
+    assert [run.seed for run in load(store, path_of(store, "bundle")).runs] == [0, 1]
+
+
+def test_an_empty_store_beside_a_full_one_is_an_error(store: Folder, tmp_path: Path) -> None:
+    write_run(store, config_of(), THREE)
+    with pytest.raises(StoreError, match=r"there is no run below .*misspelt"):
+        load(store, tmp_path / "misspelt")
+
+
+def test_a_bundle_in_a_store_is_named_and_not_read(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    bundle_store(store, path_of(store, "published_runs"))
+    results = load(store)
+    assert [(warning.kind, warning.where) for warning in results.warnings] == [("bundle in a store", "published_runs")]
+    assert [run.name for run in results.runs] == [name]
+
+
+def test_warnings_of_a_store_beside_another_have_its_location(store: Folder, tmp_path: Path) -> None:
+    write_run(store, config_of(), THREE)
+    other = Folder(tmp_path / "other")
+    bad = write_run(other, config_of(seed=1), THREE)
+    cut("iterations.parquet")(path_of(other, bad))
+    assert {warning.where for warning in load(store, other).warnings} == {f"{other.location}/{bad}"}
+
+
+def test_a_run_with_a_long_name_is_read_from_its_checkpoint(tmp_path: Path) -> None:
+    store = Folder(tmp_path / ("a" * 120) / ("b" * 120))
+    write_checkpoint(store, config_of(), THREE)
+    assert load(tmp_path).runs[0].frames == 1_200
+
+
+def test_the_same_import_in_two_stores_is_one(store: Folder, tmp_path: Path) -> None:
+    file = tmp_path / "freeway.json"
+    file.write_text('[{"Agent": "Rainbow", "Iteration": 0, "Value": 1.5}]')
+    for folder in (store, Folder(tmp_path / "other")):
+        (imported,) = import_dopamine([file], folder)
+    assert load(store, tmp_path / "other").published == (imported,)
 
 
 def test_an_import_is_found_and_a_damaged_one_is_named(store: Folder, tmp_path: Path) -> None:

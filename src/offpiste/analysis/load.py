@@ -1,116 +1,61 @@
-"""Find the run folders of a store, on a disk or in an object store, and open them.
+"""Read the runs of stores and bundles, on a disk or in an object store, one or several at once."""
 
-A run that is under way is there too, from its newest checkpoint, and marked. Whatever cannot be read becomes a warning
-with the name of the run: nothing fails because of one bad file, and nothing is left out in silence.
-"""
-
-import json
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import permutations
 from pathlib import Path
 
-from offpiste.analysis import reference
-from offpiste.analysis.results import THREADS, Results
-from offpiste.analysis.runs import LoadWarning, Run
-from offpiste.analysis.sources import Source
-from offpiste.config import flatten, later_defaults
-from offpiste.errors import OffpisteError, StoreError
-from offpiste.store import layout
-from offpiste.store.records import TABLES
-from offpiste.store.run_folder import finished_frames, finished_tables
+from offpiste.analysis import bundles, stores
+from offpiste.analysis.reference import Published
+from offpiste.analysis.results import Results
+from offpiste.analysis.sources import Opened
+from offpiste.errors import StoreError
+from offpiste.store.bundle import open_bundle
 from offpiste.store.storage import Folder
-
-_PARTS_OF_A_RUN = {
-    layout.ATTEMPTS,
-    layout.MANIFESTS,
-    layout.OBJECTS,
-    layout.FINISHED_TABLES,
-    layout.STATUS,
-    *map(layout.table_file, TABLES),
-}
+from offpiste.worlds.registry import SUITE_VERSION
 
 
-def load(store: str | Path | Folder) -> Results:
-    """Read all runs below a folder or URL, finished or not, and what was imported into it."""
-    root = store if isinstance(store, Folder) else Folder(store)
-    warnings: list[LoadWarning] = []
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(lambda name: _open_run(root, name), _find_runs(root, warnings, pool)))
-    opened = [pair for pair in found if not isinstance(pair, LoadWarning)]
-    warnings += [pair for pair in found if isinstance(pair, LoadWarning)]
-    published = list(_read_published(root, warnings))
-    if not opened and not published and not warnings:
+def load(store: str | Path | Folder, *beside: str | Path | Folder) -> Results:
+    """Read all runs below a folder or URL, finished or not, and what was imported into it; or those of a bundle.
+
+    Other stores and bundles may be read beside it: the names of their runs begin with their location. The column
+    `store` has the location of every run. Where several hold the same run, that of the first of them is kept.
+    """
+    roots = [each if isinstance(each, Folder) else Folder(each) for each in (store, *beside)]
+    opened = [_open(roots[0], lambda name: name), *(_open(root, _located(root)) for root in roots[1:])]
+    _refuse_overlap([root for root, each in zip(roots, opened, strict=True) if not each.bundle])
+    for names in ([each.location for each in opened], [run.name for each in opened for run in each.runs]):
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise StoreError(f"{twice[0]} would be read twice; name each store and each bundle once")
+    published: list[Published] = []
+    for found in (found for each in opened for found in each.published):
+        published += [found] * (found not in published)  # the same file, imported into two stores
+    return Results(
+        [run for each in opened for run in each.runs],
+        {name: source for each in opened for name, source in each.sources.items()},
+        [each.bundle for each in opened if each.bundle],
+        published,
+        [warning for each in opened for warning in each.warnings],
+        {each.location: "bundle" if each.bundle else "store" for each in opened},
+    )
+
+
+def _open(root: Folder, named: Callable[[str], str]) -> Opened:
+    bundle = open_bundle(root, SUITE_VERSION)
+    opened = stores.read(root, named) if bundle is None else bundles.read(bundle, named)
+    if not opened.runs and not opened.published and not opened.warnings:
         raise StoreError(f"there is no run below {root.location}; is it the folder that runs were written to?")
-    sources = {run.name: source for run, source in opened}
-    return Results([run for run, _ in opened], sources, published, warnings)
+    return opened
 
 
-def _find_runs(root: Folder, warnings: list[LoadWarning], pool: ThreadPoolExecutor) -> list[str]:
-    """Return the run folders below a folder, level by level."""
-    runs: list[str] = []
-    level = [""]
-    while level:
-        following: list[str] = []
-        for name, (files, folders) in zip(level, pool.map(root.entries, level), strict=True):
-            if layout.RUN in files:
-                runs.append(name)
-            elif _PARTS_OF_A_RUN & {*files, *folders}:
-                what = "a run folder without run.json: half written, or half deleted"
-                warnings.append(LoadWarning("missing run.json", name or root.location, what))
-            else:
-                inner = (folder for folder in folders if not folder.startswith("."))
-                following += [f"{name}/{folder}".lstrip("/") for folder in inner if name or folder != reference.FOLDER]
-        level = following
-    return sorted(runs)
+def _refuse_overlap(stores: Sequence[Folder]) -> None:
+    """Refuse a store on a disk that lies in another: its runs are read with that one."""
+    paths = {store.location: store.local_path.resolve() for store in stores if store.local_path is not None}
+    for (outer, path), (inner, below) in permutations(paths.items(), 2):
+        if below.is_relative_to(path):
+            raise StoreError(f"{inner} lies in {outer} and would be read twice; leave one of them out")
 
 
-def _open_run(root: Folder, name: str) -> tuple[Run, Source] | LoadWarning:
-    folder = root.below(name) if name else root
-    name = name or "."
-    try:
-        files = folder.list()
-        data, status_data = folder.get(layout.RUN), folder.get(layout.STATUS)
-        finished = finished_frames(files)
-        tables = finished_tables(folder, finished) if finished >= 0 else {}
-    except StoreError as error:
-        return LoadWarning("not readable", name, str(error))
-    try:
-        about = json.loads(data or b"")
-        config = about["config"]
-        settings = flatten({key: value for key, value in config.items() if key != "machine"})
-        run = Run(
-            name=name,
-            game=config["game"],
-            method=config["method"],
-            variant=config.get("variant", ""),
-            seed=int(config["seed"]),
-            protocol=about["protocol_fingerprint"],
-            method_fingerprint=about["method_fingerprint"],
-            settings=later_defaults() | settings | {"results_version": about["results_version"]},
-            target_frames=int(config["frames"]),
-            bonus_source=about.get("bonus_source"),
-        )
-        if run.iteration_frames <= 0:
-            raise ValueError("an iteration has no frames")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return LoadWarning("damaged run.json", name, f"it does not tell what the run is ({error!r})")
-    try:
-        status = json.loads(status_data or b"{}")
-        run = replace(run, target_frames=int(status.get("target_frames", run.target_frames)), state=status["state"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass  # a watcher's file, which may be torn; what it tells is in the records too
-    if finished >= run.target_frames:
-        run = replace(run, target_frames=finished, state="finished")
-    else:
-        tables = {}  # it has been resumed since, towards more frames
-    current = {table: layout.table_file(table) for table in TABLES if layout.table_file(table) in files}
-    return run, Source(name, folder, current | tables, run.state)
-
-
-def _read_published(root: Folder, warnings: list[LoadWarning]) -> Iterable[reference.Published]:
-    for name in root.list(reference.FOLDER):
-        try:
-            yield reference.from_json(root.get(f"{reference.FOLDER}/{name}") or b"")
-        except (ValueError, KeyError, TypeError, OffpisteError) as error:
-            warnings.append(LoadWarning("damaged import", f"{reference.FOLDER}/{name}", str(error)))
+def _located(root: Folder) -> Callable[[str], str]:
+    """Return how the runs of a store are named that is read beside another."""
+    return lambda name: root.location if name == "." else root.below(name).location

@@ -1,14 +1,16 @@
 """What a run in a store is, what may be wrong there, and which runs may be drawn or averaged together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.config import PROTOCOL_TABLES
+from offpiste.config import PROTOCOL_TABLES, flatten, later_defaults
 
 PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version")
 """How the settings begin that every method shares."""
+UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What a run.json that is damaged, or a stranger's, may raise."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class LoadWarning:
 
     kind: str
     """missing run.json, damaged run.json, damaged table, damaged checkpoint, damaged import, not readable, no records,
-    not a number or duplicate run."""
+    not a number, duplicate run or bundle in a store."""
     where: str
     message: str
 
@@ -27,7 +29,9 @@ class Run:
     """One run of a store."""
 
     name: str
-    """Its folder below the store."""
+    """Its folder below the store; of a store that was read beside another, with the store's location before it."""
+    store: str
+    """The location of the store or bundle that it was read from."""
     game: str
     method: str
     variant: str
@@ -64,6 +68,28 @@ class Run:
     def iteration_frames(self) -> int:
         """Frames that count for one iteration."""
         return int(self.settings["schedule.iteration_steps"] * self.settings["world.frame_skip"])
+
+
+def run_of(name: str, store: str, about: Mapping[str, Any]) -> Run:
+    """Return the run that a run.json tells of; raises one of `UNUSABLE` where it does not."""
+    config = about["config"]
+    settings = flatten({key: value for key, value in config.items() if key != "machine"})
+    run = Run(
+        name=name,
+        store=store,
+        game=config["game"],
+        method=config["method"],
+        variant=config.get("variant", ""),
+        seed=int(config["seed"]),
+        protocol=about["protocol_fingerprint"],
+        method_fingerprint=about["method_fingerprint"],
+        settings=later_defaults() | settings | {"results_version": about["results_version"]},
+        target_frames=int(config["frames"]),
+        bonus_source=about.get("bonus_source"),
+    )
+    if run.iteration_frames <= 0:
+        raise ValueError("an iteration has no frames")
+    return run
 
 
 def differences(runs: Sequence[Run]) -> str:

@@ -1,18 +1,20 @@
-"""The records of one run as Parquet files on this machine, whatever state the run is in."""
+"""Where records are read from: the folder of one run, whatever state it is in, or a bundle of many."""
 
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from offpiste.analysis.runs import LoadWarning
+from offpiste.analysis.reference import Published
+from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.errors import CheckpointError
 from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import read_attempts, read_manifest, read_object
+from offpiste.store.bundle import TABLES, Bundle
+from offpiste.store.checkpoints import checksum, read_attempts, read_manifest, read_object
 from offpiste.store.records import LOGGED, cells_table, schema
 from offpiste.store.storage import Folder
 
@@ -34,7 +36,7 @@ class Source:
 
     def file(self, table: str, scratch: Path, warnings: list[LoadWarning]) -> Path | None:
         """Return a local Parquet file of a table, made if need be from a copy, a checkpoint or the attempts."""
-        kept = scratch / f"{quote(self.name, safe='')}.{table}.parquet"
+        kept = scratch / f"{checksum(self.name.encode())}.{table}.parquet"  # the name itself may be too long for one
         made = self._from_checkpoint(table, warnings) if self.state not in _CURRENT else None
         if made is None and table in self.tables:
             file = self._own(self.tables[table], kept)
@@ -76,6 +78,40 @@ class Source:
             except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:
                 warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error}"))
         return None
+
+
+@dataclass(frozen=True)
+class BundleSource:
+    """The records of the runs of a bundle."""
+
+    bundle: Bundle
+    names: Mapping[str, str]
+    """By its name in the bundle, the name by which a run is known here; of the runs that are read."""
+
+    def runs_with(self, table: str) -> set[str]:
+        """Return the runs that have this table: all of them, or none."""
+        return set(self.names.values()) if table in TABLES else set()
+
+    def rows(self, table: str) -> list[pa.Table]:
+        """Return the rows of a table, those of runs that are not read without a name; nothing where there are none."""
+        if table not in TABLES:
+            return []
+        rows = self.bundle.rows(table)
+        positions = pc.index_in(rows.column("run"), pa.array(self.names, pa.string()))
+        return [rows.set_column(0, "run", pa.array(self.names.values(), pa.string()).take(positions))]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What one store or bundle holds."""
+
+    location: str
+    runs: Sequence[Run]
+    warnings: Sequence[LoadWarning]
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """By name of the run, in a store."""
+    published: Sequence[Published] = ()
+    bundle: BundleSource | None = None
 
 
 def _is_whole(file: Path) -> bool:

@@ -16,6 +16,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 import offpiste
 from offpiste.cli import (
+    bundle,
     check_bonus,
     demo,
     digest,
@@ -44,6 +45,7 @@ COMMANDS: dict[str, ModuleType] = {
     "methods": methods,
     "study": study,
     "report": report,
+    "bundle": bundle,
     "import": importing,
 }
 

@@ -1,8 +1,8 @@
-"""A store as one page: the verdict first, then what it rests on, then what is wrong with it."""
+"""Stores as one page: the verdict first, then what it rests on, then what is wrong with it."""
 
 import base64
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -60,20 +60,23 @@ def build(
     store: str | Path | Folder,
     out: str | Path,
     *,
+    beside: Sequence[str | Path | Folder] = (),
     allow_mixed: bool = False,
     frames: int | None = None,
     heading: str = "Report",
     banner: str = "",
 ) -> Report:
-    """Write the report of a store into a folder: index.html, figures/, tables/ and commands.txt.
+    """Write the report of a store, and of those beside it, into a folder: index.html, figures/, tables/, commands.txt.
 
     `frames` compares runs there and not at their end; `banner` stands above everything, for example that the data are
     made up.
     """
     folder = store if isinstance(store, Folder) else Folder(store)
-    evidence = gather(load(folder), folder.location, allow_mixed=allow_mixed, frames=frames)
+    results = load(folder, *beside)
+    evidence = gather(results, folder.location, allow_mixed=allow_mixed, frames=frames)
     out = Path(out)
-    command = ["offpiste", "report", evidence.store, "--out", str(out)]
+    others = [location for location in results.stores if location != folder.location]
+    command = ["offpiste", "report", evidence.store, *(["--beside", *others] if others else []), "--out", str(out)]
     command += [*(["--frames", str(frames)] if frames else []), *(["--allow-mixed"] if allow_mixed else [])]
     try:
         for each in (out / "figures", out / "tables"):
@@ -159,6 +162,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         elsewhere=sum(bool(each.changes) for each in seams),
         fairness=fairness.statements(evidence, tuned),
         departures=evidence.departures(),
+        stores=_stores(evidence),
         loops=commands.loops(evidence.runs),
         import_command=commands.import_command(evidence.results.published, evidence.store),
     )
@@ -234,6 +238,12 @@ def scope(evidence: Evidence) -> list[str]:
     if evidence.mixed:
         said.append(f"Unlike runs were taken together (--allow-mixed): {'; '.join(evidence.mixed)}.")
     return said
+
+
+def _stores(evidence: Evidence) -> list[tuple[str, str]]:
+    """Return the location of each store and bundle that was read, and how many runs of it are in the report."""
+    counts = Counter(run.store for run in evidence.results.runs)
+    return [(store, f"{kind}, {_count(counts[store], 'run')}") for store, kind in evidence.results.stores.items()]
 
 
 def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:

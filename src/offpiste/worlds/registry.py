@@ -15,6 +15,9 @@ from offpiste.worlds.base import World
 from offpiste.worlds.games import GAMES, Game, Location
 from offpiste.worlds.small import deep_sea, suite
 
+SUITE_VERSION = 1
+"""Raised when a world is added to a suite, taken from it or changed; bundles of another version are not mixed in."""
+
 _OTHERS = (
     Game(
         deep_sea.NAME,

@@ -1,0 +1,141 @@
+"""A bundle of the finished runs of a store: iterations and attempts whole, episodes and scalars thinned.
+
+What findings, curves and scores are made from is exact in it: all iterations, and the step of the first reward. Names
+of machines are left out, for a bundle is there to be published.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from offpiste.analysis.bundles import checked_config
+from offpiste.analysis.load import load
+from offpiste.analysis.runs import UNUSABLE, LoadWarning, Run
+from offpiste.config import RESULTS_VERSION
+from offpiste.errors import ConfigError, StoreError
+from offpiste.parsing import to_dict
+from offpiste.store import layout, records
+from offpiste.store.bundle import RUNS, TABLES, ListedRun, Manifest, RunRow, schema
+from offpiste.store.bundle_writer import write_bundle
+from offpiste.store.storage import Folder
+from offpiste.worlds.registry import SUITE_VERSION
+
+EPISODES_KEPT = 50
+"""Of each run and phase, evenly spaced; the one with the first reward is kept besides."""
+WINDOWS_KEPT = 50
+"""Of the scalars of each run, evenly spaced."""
+_NEEDED = ("iterations", "episodes")
+
+Rows = NDArray[np.int64]
+"""Positions of rows in a table, ascending."""
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """What was written, the runs that were not, and what is wrong with the store."""
+
+    manifest: Manifest
+    left_out: list[LoadWarning]
+    warnings: list[LoadWarning]
+
+
+def bundle_store(store: str | Path | Folder, out: str | Path) -> Bundled:
+    """Write the finished runs of a store as a bundle."""
+    folder = store if isinstance(store, Folder) else Folder(store)
+    results = load(folder)
+    if "bundle" in results.stores.values():
+        raise StoreError(f"{folder.location} is a bundle already; copy its folder")
+    files = {table: results.files(table) for table in TABLES}
+    listed: list[ListedRun] = []
+    left_out: list[LoadWarning] = []
+    tables = {table: [schema(table).empty_table()] for table in (RUNS, *TABLES)}
+    for run in results.runs:
+        try:
+            row = _describe(run, folder)
+            rows = {table: _read(table, files[table].get(run.name)) for table in TABLES}
+        except (*UNUSABLE, OSError, ConfigError, pa.ArrowException) as error:
+            left_out.append(LoadWarning("left out", run.name, str(error)))
+            continue
+        listed.append(ListedRun(run.name, run.target_frames, run.protocol, run.method_fingerprint, digest(rows)))
+        tables[RUNS].append(pa.Table.from_pylist([asdict(row)], schema(RUNS)))
+        for table, found in rows.items():
+            kept = found.take(THINNED[table](found)) if table in THINNED else found
+            names = pa.array([run.name] * len(kept), pa.string())
+            tables[table].append(kept.add_column(0, schema(table).field("run"), names))
+    if not listed:
+        why = f"; {left_out[0].where}: {left_out[0].message}" if left_out else ""
+        raise StoreError(f"there is no run below {folder.location} to make a bundle of; nothing was written{why}")
+    whole = {table: pa.concat_tables(parts) for table, parts in tables.items()}
+    return Bundled(write_bundle(Path(out), listed, whole, SUITE_VERSION), left_out, results.warnings)
+
+
+def evenly(count: int, kept: int) -> Rows:
+    """Return which of so many to keep, evenly spaced: all where they are few enough, and always the last."""
+    numbers = np.arange(count, dtype=np.int64)
+    return np.flatnonzero((numbers + 1) * kept // max(count, 1) > numbers * kept // max(count, 1))
+
+
+def thin_episodes(rows: pa.Table) -> Rows:
+    """Return which episodes to keep: of each phase some, evenly spaced, and that of the first reward."""
+    phases = np.array(rows.column("phase").to_pylist())
+    end_step, steps, first = (
+        rows.column(name).to_numpy().astype(np.float64) for name in ("end_step", "steps", "first_reward_step")
+    )
+    rewarded = end_step - steps + first  # NaN where there was none
+    kept = np.zeros(len(rows), bool)
+    for phase in set(phases):
+        (numbers,) = np.nonzero(phases == phase)
+        kept[numbers[evenly(len(numbers), EPISODES_KEPT)]] = True
+        kept[numbers[rewarded[numbers] == np.nanmin(rewarded[numbers], initial=np.inf)]] = True
+    return np.flatnonzero(kept)
+
+
+def thin_scalars(rows: pa.Table) -> Rows:
+    """Return which scalars to keep: all those of some windows, evenly spaced."""
+    ends = rows.column("end_step").to_numpy()
+    windows = np.unique(ends)
+    return np.flatnonzero(np.isin(ends, windows[evenly(len(windows), WINDOWS_KEPT)]))
+
+
+THINNED: Mapping[str, Callable[[pa.Table], Rows]] = {"episodes": thin_episodes, "scalars": thin_scalars}
+
+
+def digest(rows: Mapping[str, pa.Table]) -> str:
+    """Return one hash of all rows of the reproducible tables of a run."""
+    hasher = hashlib.sha256()
+    for table in records.REPRODUCIBLE:
+        hasher.update(json.dumps(rows[table].to_pydict()).encode())
+    return hasher.hexdigest()
+
+
+def _describe(run: Run, store: Folder) -> RunRow:
+    """Return what a bundle says of a run; ValueError where the run cannot be in one."""
+    if not run.complete:
+        raise ValueError(f"it is at {run.frames:,} of {run.target_frames:,} frames, and only finished runs are bundled")
+    if run.settings["results_version"] != RESULTS_VERSION:
+        raise ValueError(f"it is of results version {run.settings['results_version']}, and this is {RESULTS_VERSION}")
+    folder = store if run.name == "." else store.below(run.name)
+    about = json.loads(folder.get(layout.RUN) or b"")
+    config = to_dict(checked_config(about, about["config"]))
+    del config["machine"]
+    return RunRow(run.name, json.dumps(config), run.bonus_source, about["offpiste"])
+
+
+def _read(table: str, file: Path | None) -> pa.Table:
+    """Return all rows of a table of one run; ValueError where one that is needed cannot be read."""
+    wanted = records.schema(table)
+    if file is None and table in _NEEDED:
+        raise ValueError(f"its {table} cannot be read")
+    rows = wanted.empty_table() if file is None else pq.ParquetFile(file).read(use_threads=False)
+    rows = records.conform(rows, wanted)
+    if table == "attempts":
+        nobody = pa.array([""] * len(rows), pa.string())
+        rows = rows.set_column(rows.schema.get_field_index("host"), wanted.field("host"), nobody)
+    return rows

@@ -1,0 +1,108 @@
+"""The runs of a bundle, read as those of a store are, from whomever they come."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from offpiste.analysis.bundling import bundle_store
+from offpiste.analysis.load import load
+from offpiste.analysis.summary import summarise
+from offpiste.errors import StoreError
+from offpiste.store.bundle import RUNS, schema
+from offpiste.store.storage import Folder
+from offpiste.worlds.registry import SUITE_VERSION
+from tests.analysis.small_store import THREE, config_of, write_run
+
+
+@pytest.fixture
+def bundle(store: Folder, tmp_path: Path) -> Path:
+    for seed in (0, 1):
+        write_run(store, config_of(seed=seed), THREE)
+    bundle_store(store, tmp_path / "bundle")
+    return tmp_path / "bundle"
+
+
+def change_config(bundle: Path, change: Callable[[str], str]) -> None:
+    """Change the settings of the first run, and the manifest so that it agrees with the file."""
+    rows = pq.ParquetFile(bundle / "runs.parquet").read().to_pylist()
+    rows[0]["config"] = change(rows[0]["config"])
+    pq.write_table(pa.Table.from_pylist(rows, schema(RUNS)), bundle / "runs.parquet")
+    data = (bundle / "runs.parquet").read_bytes()
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["files"][0] |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+
+
+def setting(table: str, **values: Any) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        config = json.loads(text)
+        (config[table] if table else config).update(values)
+        return json.dumps(config)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda _: "{", "cannot use its settings"),
+        (lambda _: "[]", "the settings must be a table"),
+        (lambda _: "[" * 100_000, "cannot use its settings"),
+        (lambda _: '{"seed": 0}', "protocol_fingerprint is"),
+        (setting("agent", double_q=True), "no setting named 'agent.double_q'"),
+        (setting("schedule", iteration_steps=0), "schedule.iteration_steps must be >= 1"),
+        (setting("schedule", iteration_steps=1e300), "schedule.iteration_steps must be an int"),
+        (setting("schedule", iteration_steps=200), "protocol_fingerprint is"),
+        (setting("bonus", scale=5.0), "method_fingerprint is"),
+        (setting("world", frame_skip="x"), "world.frame_skip"),
+        (setting("", variant="../../x"), "variant must be"),
+    ],
+)
+def test_a_run_whose_settings_are_not_what_they_should_be_is_named_and_the_others_are_read(
+    bundle: Path, change: Callable[[str], str], told: str
+) -> None:
+    change_config(bundle, change)
+    results = load(bundle)
+    assert [(warning.kind, warning.where) for warning in results.warnings] == [
+        ("damaged run.json", "freeway/epsilon_greedy/seed-0")
+    ]
+    assert told in results.warnings[0].message
+    assert [run.seed for run in results.runs] == [1]
+    assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
+    assert [found.final for found in summarise(results)] == [2.0]
+
+
+def test_a_number_that_is_written_as_a_text_is_the_number(bundle: Path) -> None:
+    change_config(bundle, setting("schedule", iteration_steps="100"))
+    assert [run.settings["schedule.iteration_steps"] for run in load(bundle).runs] == [100, 100]
+
+
+def test_a_damaged_file_is_refused_when_it_is_read(bundle: Path) -> None:
+    (bundle / "episodes.parquet").write_bytes(b"")
+    results = load(bundle)
+    assert len(results.runs) == 2
+    with pytest.raises(StoreError, match=r"episodes\.parquet of the bundle .* is damaged"):
+        results.query("SELECT * FROM episodes")
+    (bundle / "iterations.parquet").write_bytes(b"")
+    with pytest.raises(StoreError, match=r"iterations\.parquet of the bundle .* is damaged"):
+        load(bundle)
+
+
+def test_a_bundle_of_another_suite_is_refused(bundle: Path) -> None:
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "manifest.json").write_text(json.dumps(manifest | {"suite_version": SUITE_VERSION + 1}))
+    with pytest.raises(StoreError, match=f"is of suite version {SUITE_VERSION + 1}"):
+        load(bundle)
+
+
+def test_a_run_that_claims_more_frames_than_its_iterations_have_is_not_complete(bundle: Path) -> None:
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["runs"][0]["frames"] = 10**12
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    assert [(run.frames, run.complete) for run in load(bundle).runs] == [(1_200, False), (1_200, True)]

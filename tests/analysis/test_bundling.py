@@ -1,0 +1,205 @@
+"""A bundle of a store says what the store says: all of its findings, from some of its rows."""
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offpiste.analysis import claims
+from offpiste.analysis.bundling import bundle_store, digest, evenly, thin_episodes, thin_scalars
+from offpiste.analysis.load import load
+from offpiste.analysis.results import Results
+from offpiste.analysis.summary import curves, score_table, summarise
+from offpiste.config import RunConfig
+from offpiste.errors import StoreError
+from offpiste.methods import METHODS
+from offpiste.run.train import train
+from offpiste.store.records import EpisodeRow, schema, to_parquet
+from offpiste.store.storage import Folder
+from tests.analysis.small_store import THREE, config_of, episode_rows, iteration_rows, write_run
+from tests.run.test_train import tiny_run
+
+
+def episodes(count: int, first_reward: int | None = None, phase: str = "train") -> list[EpisodeRow]:
+    """Return episodes of 100 steps, of which only one has a reward."""
+    rows = [replace(row, phase=phase) for row in episode_rows([None] * count)]
+    if first_reward is not None:
+        rows[first_reward] = replace(rows[first_reward], first_reward_step=7)
+    return rows
+
+
+def table(rows: Sequence[EpisodeRow]) -> pa.Table:
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema("episodes"))
+
+
+def rows_of(results: Results, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = results.query(f"SELECT * FROM {name} ORDER BY ALL").to_pylist()  # noqa: S608
+    return rows
+
+
+def test_three_of_six_are_every_second_and_the_last() -> None:
+    assert evenly(6, 3).tolist() == [1, 3, 5]
+    assert evenly(7, 3).tolist() == [2, 4, 6]
+    assert evenly(2, 3).tolist() == [0, 1]
+    assert evenly(0, 3).tolist() == []
+
+
+@given(st.integers(1, 2_000), st.integers(1, 60))
+def test_as_many_are_kept_as_may_be_and_no_gap_is_longer_than_another_by_more_than_one(count: int, most: int) -> None:
+    kept = evenly(count, most)
+    assert len(kept) == min(count, most)
+    assert kept[-1] == count - 1
+    assert np.ptp(np.diff(kept, prepend=-1)) <= 1
+
+
+def test_of_a_hundred_episodes_every_second_is_kept_and_that_of_the_first_reward() -> None:
+    rows = episodes(100, first_reward=40)
+    rows[60] = replace(rows[60], first_reward_step=0)
+    assert thin_episodes(table(rows)).tolist() == sorted([*range(1, 100, 2), 40])
+
+
+def test_each_phase_is_thinned_by_itself() -> None:
+    rows = [*episodes(100), *episodes(30, first_reward=3, phase="evaluation")]
+    assert thin_episodes(table(rows)).tolist() == [*range(1, 100, 2), *range(100, 130)]
+
+
+def test_of_a_hundred_windows_every_second_is_kept_whole() -> None:
+    rows = [{"end_step": 10 * window, "name": name, "value": 0.5} for window in range(1, 101) for name in ("a", "b")]
+    scalars = pa.Table.from_pylist(rows, schema("scalars"))
+    kept = scalars.take(thin_scalars(scalars)).to_pylist()
+    assert kept == [row for row in rows if row["end_step"] % 20 == 0]
+
+
+def test_a_digest_is_of_every_episode_and_iteration() -> None:
+    rows = {"episodes": table(episodes(3)), "iterations": pa.table({"iteration": [1]})}
+    assert digest(rows) == digest(dict(reversed(rows.items())))
+    assert digest(rows) != digest(rows | {"episodes": table(episodes(3, first_reward=1))})
+    assert digest(rows) != digest(rows | {"iterations": pa.table({"iteration": [2]})})
+
+
+def write_long_run(store: Folder, config: RunConfig, returns: Sequence[float | None], more: int, reward: int) -> None:
+    """Write a finished run with many episodes, of which one in the middle has the first reward, and scalars."""
+    folder = store.below(write_run(store, config, returns))
+    rows = [asdict(row) for row in episodes(more, first_reward=reward)]
+    folder.put("episodes.parquet", to_parquet("episodes", rows))
+    scalars = [{"end_step": 2_500 * window, "name": "loss", "value": window / 3} for window in range(1, more)]
+    folder.put("scalars.parquet", to_parquet("scalars", scalars))
+
+
+finite = st.floats(-1e9, 1e9)
+one_run = st.tuples(
+    st.sampled_from(["pong", "freeway", "montezuma_revenge", "deep_sea_10"]),
+    st.sampled_from(["epsilon_greedy", "rnd", "icm"]),
+    st.sampled_from(["", "beta=0.1"]),
+    st.integers(0, 3),
+    st.sampled_from(["finished", "running", "paused"]),
+    st.lists(st.one_of(finite, st.none(), st.just(float("nan"))), min_size=1, max_size=3),
+    st.integers(1, 130),
+)
+
+
+@settings(max_examples=15)
+@given(st.lists(one_run, min_size=1, max_size=5, unique_by=lambda run: run[:4]), st.data())
+def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_store(
+    drawn: list[tuple[Any, ...]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as path:
+        store = Folder(f"{path}/store")
+        for game, method, variant, seed, state, returns, more in drawn:
+            own = {"exploration": METHODS[method].exploration, "bonus": METHODS[method].bonus}
+            config = config_of(game, method, seed, variant=variant, **own)
+            write_long_run(store, config, returns, more, data.draw(st.integers(0, more - 1)))
+            status = {"state": state, "target_frames": config.frames}
+            store.below(config.run_id).put("status.json", json.dumps(status).encode())
+        inside = load(store)
+        finished = tuple(run for run in inside.runs if run.complete)
+        if not finished:
+            with pytest.raises(StoreError, match="to make a bundle of; nothing was written"):
+                bundle_store(store, f"{path}/bundle")
+            return
+        made = bundle_store(store, f"{path}/bundle")
+        assert len(made.left_out) == len(inside.runs) - len(finished)
+        inside._keep(finished)
+        outside = load(f"{path}/bundle")
+        assert outside.runs == tuple(replace(run, store=f"{path}/bundle", state="finished") for run in finished)
+        np.testing.assert_equal(rows_of(outside, "iterations"), rows_of(inside, "iterations"))
+        told, there = ([replace(each, run=None) for each in summarise(results)] for results in (outside, inside))  # type: ignore[arg-type]
+        np.testing.assert_equal([asdict(each) for each in told], [asdict(each) for each in there])
+        for (key, one), (other_key, other) in zip(curves(outside).items(), curves(inside).items(), strict=True):
+            assert key == other_key
+            np.testing.assert_array_equal(one.returns, other.returns)
+            np.testing.assert_array_equal(one.frames, other.frames)
+        scores, scores_there = score_table(summarise(outside)), score_table(summarise(inside))
+        assert scores == scores_there
+        assert repr(claims.judge(scores)) == repr(claims.judge(scores_there))
+
+
+def test_a_run_that_was_really_trained_is_the_same_in_a_bundle(tmp_path: Path) -> None:
+    config = tiny_run()
+    train(config, Folder(tmp_path / "store").below(config.run_id))
+    made = bundle_store(tmp_path / "store", tmp_path / "bundle")
+    inside, outside = load(tmp_path / "store"), load(tmp_path / "bundle")
+    assert made.left_out == made.warnings == outside.warnings == []
+    assert outside.runs == (replace(inside.runs[0], store=str(tmp_path / "bundle")),)
+    for name in ("iterations", "scalars"):
+        assert rows_of(outside, name) == rows_of(inside, name)
+    attempts = [row | {"host": ""} for row in rows_of(inside, "attempts")]
+    assert rows_of(outside, "attempts") == attempts  # who computed it is nobody's business
+    assert rows_of(outside, "cells") == []
+    assert outside.runs_with("cells") == set()
+    assert outside.runs_with("episodes") == {config.run_id}
+
+
+def test_the_same_store_gives_the_same_bytes_and_replaces_the_bundle(store: Folder, tmp_path: Path) -> None:
+    write_long_run(store, config_of(), THREE, 130, 40)
+    bundle_store(store, tmp_path / "bundle")
+    first = {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()}
+    bundle_store(store, tmp_path / "bundle")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()} == first
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["bundle", "store"]
+
+
+def test_what_cannot_be_published_is_left_out_and_named(store: Folder, tmp_path: Path) -> None:
+    names = {seed: write_run(store, config_of(seed=seed), THREE) for seed in range(5)}
+    write_run(store, config_of(seed=1), (1.0,))
+    assert store.local_path is not None
+    (store.local_path / names[2] / "episodes.parquet").unlink()
+    for seed, changed in ((3, {"results_version": 2}), (4, {"protocol_fingerprint": "0" * 12})):
+        about = json.loads(store.below(names[seed]).get("run.json") or b"")
+        store.below(names[seed]).put("run.json", json.dumps(about | changed).encode())
+    made = bundle_store(store, tmp_path / "bundle")
+    assert [run.name for run in made.manifest.runs] == [names[0]]
+    told = {each.where: each.message for each in made.left_out}
+    assert told.keys() == {names[seed] for seed in (1, 2, 3, 4)}
+    assert "it is at 400 of 1,200 frames, and only finished runs are bundled" in told[names[1]]
+    assert told[names[2]] == "its episodes cannot be read"
+    assert "results version 2" in told[names[3]]
+    assert "protocol_fingerprint is 000000000000" in told[names[4]]
+
+
+def test_a_bundle_is_not_bundled_again(store: Folder, tmp_path: Path) -> None:
+    write_run(store, config_of(), THREE)
+    bundle_store(store, tmp_path / "bundle")
+    with pytest.raises(StoreError, match="is a bundle already"):
+        bundle_store(tmp_path / "bundle", tmp_path / "other")
+
+
+def test_the_files_can_be_read_without_offpiste(store: Folder, tmp_path: Path) -> None:
+    name = write_run(store, config_of(), THREE)
+    bundle_store(store, tmp_path / "bundle")
+    iterations = pq.ParquetFile(tmp_path / "bundle" / "iterations.parquet").read()
+    assert iterations.column("run").to_pylist() == [name] * 3
+    assert iterations.drop_columns("run").to_pylist() == list(map(dataclasses.asdict, iteration_rows(THREE)))
+    (run,) = pq.ParquetFile(tmp_path / "bundle" / "runs.parquet").read().to_pylist()
+    assert json.loads(run["config"])["game"] == "freeway"
+    assert "machine" not in json.loads(run["config"])
