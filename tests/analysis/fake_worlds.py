@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from offpiste.worlds import registry
-from offpiste.worlds.games import SUITES
+from offpiste.worlds.registry import SUITES
 
 RANDOM, BEST = 2.0, 12.0
 

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offpiste.analysis import claims
 from offpiste.analysis.bundling import bundle_store, digest, evenly, thin_episodes, thin_scalars
+from offpiste.analysis.findings import judge
 from offpiste.analysis.load import load
+from offpiste.analysis.paper import PAPER
 from offpiste.analysis.results import Results
 from offpiste.analysis.summary import curves, score_table, summarise
 from offpiste.config import RunConfig
@@ -141,7 +142,7 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
             np.testing.assert_array_equal(one.frames, other.frames)
         scores, scores_there = score_table(summarise(outside)), score_table(summarise(inside))
         assert scores == scores_there
-        assert repr(claims.judge(scores)) == repr(claims.judge(scores_there))
+        assert repr(judge(PAPER, {"final": scores})) == repr(judge(PAPER, {"final": scores_there}))
 
 
 def test_a_run_that_was_really_trained_is_the_same_in_a_bundle(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from ale_py import ALEInterface
 from numpy.typing import NDArray
 
 from offpiste.worlds.atari import known_games, start_emulator
-from offpiste.worlds.games import GAMES, SUITES, Location
-from offpiste.worlds.registry import location
+from offpiste.worlds.games import GAMES, Location
+from offpiste.worlds.registry import SUITES, location
 
 ACTIONS = "N F U R L D UR UL DR DL UF RF LF DF URF ULF DRF DLF"  # in ALE's order
 HERO_BLASTS_THE_WALL = "LF24 U4 N24 D48 RF36 DF4 UL8 F4 DL2 U32 DR8"

@@ -17,7 +17,8 @@ from offpiste.analysis.statements import (
     weighed,
 )
 from offpiste.methods import METHODS, PAPER_METHODS
-from offpiste.worlds.games import GAMES, SUITES
+from offpiste.worlds.games import GAMES
+from offpiste.worlds.registry import SUITES
 from offpiste.worlds.scores import reference_scores
 
 PSEUDO_COUNTS = ("cts", "pixelcnn")

@@ -34,7 +34,7 @@ from offpiste.analysis.statements import (
     weighed,
     without_ties,
 )
-from offpiste.worlds.games import SUITES
+from offpiste.worlds.registry import SUITES
 from offpiste.worlds.scores import reference_scores
 
 (TUNED,) = SUITES["small_tuned"]

@@ -15,7 +15,8 @@ from offpiste.analysis.stats import LEVEL, Array, Comparison, Interval
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import ordered_games, title
 from offpiste.seeding import stream
-from offpiste.worlds.games import GAMES, SUITES
+from offpiste.worlds.games import GAMES
+from offpiste.worlds.registry import SUITES
 
 SUITE_TITLES = {
     "montezuma": title(MONTEZUMA),

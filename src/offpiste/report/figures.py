@@ -23,7 +23,7 @@ from offpiste.report.drawing import (
 )
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import MUTED, Look, file_name, frames_text, label, looks, series_look, title
-from offpiste.worlds.games import SUITES
+from offpiste.worlds.registry import SUITES
 from offpiste.worlds.scores import reference_scores
 
 FOUR_GAMES = (MONTEZUMA, "gravitar", "private_eye", "venture")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from offpiste.methods import METHODS
-from offpiste.worlds.games import GAMES, SUITES
-from offpiste.worlds.registry import WORLDS, find
+from offpiste.worlds.games import GAMES
+from offpiste.worlds.registry import SUITES, WORLDS, find
 
 INK = "#1b1d21"
 MUTED = "#5c626c"

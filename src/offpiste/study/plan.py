@@ -21,8 +21,7 @@ from offpiste.config import CountOrZero, RunConfig, Seed
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.methods import base_run
 from offpiste.parsing import Range, from_dict, read_settings, to_dict
-from offpiste.worlds.games import SUITES
-from offpiste.worlds.registry import check_game
+from offpiste.worlds.registry import SUITES, check_game
 
 _OWN_KEYS = ("game", "method", "variant", "seed", "frames")
 """Settings of a run that a study says elsewhere."""

@@ -55,7 +55,7 @@ class Game:
     name: str
     """The game of a run; an N in it stands for each of `sizes`."""
     suite: str = ""
-    """The paper's set of games that it is in; empty for all others."""
+    """The set of games that it is in; empty for most."""
     random_score: float = math.nan
     """Mean return of uniformly random play; NaN where it is not known."""
     human_score: float = math.nan
@@ -97,15 +97,3 @@ GAMES: dict[str, Game] = {
     )
 }
 """Every game of the paper, by its name."""
-
-SUITES: dict[str, tuple[str, ...]] = {
-    suite: tuple(game.name for game in GAMES.values() if game.suite == suite)
-    for suite in ("montezuma", "hard", "training")
-} | {
-    "small_tuned": ("deep_sea_12",),
-    "small_hard": ("open_field", "key_door", "noisy_tv", "wallpaper"),
-    "small_easy": ("catch", "rain", "museum"),
-}
-"""The paper's three sets of games, each in the order of the table above, and those of the small worlds. Scores of two
-sets are never averaged: the hard ones were chosen against ε-greedy, the easy ones for it."""
-SUITES["small_worlds"] = tuple(name for suite in ("tuned", "hard", "easy") for name in SUITES[f"small_{suite}"])

@@ -31,6 +31,13 @@ _OTHERS = (
 )
 WORLDS: dict[str, Game] = GAMES | {row.name: row for row in _OTHERS}
 """Every world that has a row, in the order in which lists show them; all other games of the ALE have the defaults."""
+SUITES: dict[str, tuple[str, ...]] = {
+    suite: tuple(row.name for row in WORLDS.values() if row.suite == suite)
+    for suite in ("montezuma", "hard", "training", "small_tuned", "small_hard", "small_easy")
+}
+"""The paper's three sets of games and those of the small worlds, each in the order of the rows. Scores of two sets are
+never averaged: the hard ones were chosen against ε-greedy, the easy ones for it."""
+SUITES["small_worlds"] = (*SUITES["small_tuned"], *SUITES["small_hard"], *SUITES["small_easy"])
 
 
 def find(game: str) -> Game:

@@ -63,11 +63,12 @@ def _settings(limit: int, frame_size: int, steps: int) -> dict[str, Any]:
     }
 
 
-def _row(name: str, suite: str, steps: int) -> Game:
+def _row(name: str, suite: str, steps: int, title: str = "") -> Game:
     kind = KINDS[name]
     return Game(
         name,
         suite=suite,
+        title=title,
         location=LOCATION,
         opener="offpiste.worlds.small.suite:open_small_world",
         settings=_settings(kind.limit, 2 * max(kind.shape), steps),
@@ -89,13 +90,13 @@ ROWS = (
     ),
     _row("open_field", "small_hard", 20_000),
     _row("key_door", "small_hard", 15_000),
-    _row("noisy_tv", "small_hard", 20_000),
+    _row("noisy_tv", "small_hard", 20_000, "Noisy TV"),
     _row("wallpaper", "small_hard", 10_000),
     _row("catch", "small_easy", 10_000),
     _row("rain", "small_easy", 10_000),
     _row("museum", "small_easy", 10_000),
-    _row("open_field_ends", "", 20_000),
-    _row("noisy_tv_passive", "", 20_000),
+    _row("open_field_ends", "", 20_000, "Open Field (ends)"),
+    _row("noisy_tv_passive", "", 20_000, "Noisy TV (passive)"),
 )
 
 
