@@ -136,20 +136,20 @@ def test_the_scarcest_resource_says_how_many_runs_fit(node: Any, needs: Any, cou
 
 def test_a_store_with_a_key_in_its_url_is_refused_before_ray_sees_it() -> None:
     with pytest.raises(ConfigError, match="the store's URL holds a key") as refused:
-        engine.run_study(tiny_study(), "tiny.toml", "s3://me:secret@bucket/x?region=r", print)
+        engine.run_study(tiny_study(), b"", "s3://me:secret@bucket/x?region=r", print)
     assert "secret" not in str(refused.value)
 
 
 def test_an_address_that_is_a_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="start the driver on a machine of the cluster"):
-        engine.run_study(tiny_study(), "tiny.toml", str(tmp_path), print, "ray://head:10001")
+        engine.run_study(tiny_study(), b"", str(tmp_path), print, "ray://head:10001")
 
 
 def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "kept out of this process")
     with pytest.raises(OffpisteError, match=r"needs Ray: pip install 'offpiste\[cluster\]'"):
-        engine.run_study(tiny_study(), "tiny.toml", str(tmp_path), print)
+        engine.run_study(tiny_study(), b"", str(tmp_path), print)
     assert list(tmp_path.iterdir()) == []
 
 

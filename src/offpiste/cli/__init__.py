@@ -28,6 +28,7 @@ from offpiste.cli import (
     report,
     study,
     train,
+    try_bonus,
     watch,
 )
 from offpiste.errors import OffpisteError
@@ -42,6 +43,7 @@ COMMANDS: dict[str, ModuleType] = {
     "digest": digest,
     "doctor": doctor,
     "check-bonus": check_bonus,
+    "try": try_bonus,
     "methods": methods,
     "study": study,
     "report": report,

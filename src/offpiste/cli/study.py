@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -76,7 +77,8 @@ class Run:
         study = load_bonuses(read_study(self.file))
         from offpiste.study.engine import run_study
 
-        summary = run_study(study, self.file, self.store, tell, self.address, accept_version=self.accept_version)
+        content = Path(self.file).read_bytes()
+        summary = run_study(study, content, self.store, tell, self.address, accept_version=self.accept_version)
         if summary.failed:
             tell(f"{summary.failed} runs failed; `offpiste study status` tells why, `offpiste study retry` tries again")
             return 1

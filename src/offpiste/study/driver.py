@@ -7,7 +7,7 @@ but what the run folders say, so another driver can take over at any time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -116,6 +116,10 @@ class _Driver:
     """Runs in quarantine."""
     foreign: set[str] = field(default_factory=set)
     """Runs whose folder holds another run."""
+    begun: float = 0.0
+    """When the first run was handed in."""
+    frames_before: int = 0
+    """Frames of the runs that were done by then."""
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.study.runs}
@@ -134,6 +138,7 @@ class _Driver:
             else:
                 (begun if seen.frames else new).append(seen.run_id)
         self.ready_at = dict.fromkeys([*begun, *new], 0.0)
+        self.begun, self.frames_before = time.monotonic(), self._frames(self.done)
         self.tell(
             f"study {self.study.name}: {len(self.runs)} runs, {len(self.done)} done, {len(begun)} begun, {len(new)} new"
         )
@@ -185,8 +190,20 @@ class _Driver:
         failed = len(self.aside) + len(self.foreign)
         return (
             f"{len(self.done)} done, {len(self.flying)} handed in, {len(self.ready_at)} waiting, {failed} left out "
-            f"of {len(self.runs)} runs"
+            f"of {len(self.runs)} runs{self._time_left()}"
         )
+
+    def _time_left(self) -> str:
+        """Return how long the rest will take at the rate of the runs that were finished, once there are some."""
+        done = self._frames(self.done) - self.frames_before
+        left = self._frames({*self.ready_at, *self.flying})
+        if not done or not left:
+            return ""
+        minutes = (time.monotonic() - self.begun) * left / done / 60
+        return f"; about {minutes:,.0f} min left" if minutes < 180 else f"; about {minutes / 60:,.0f} h left"
+
+    def _frames(self, run_ids: Iterable[str]) -> int:
+        return sum(self.runs[run_id].frames for run_id in run_ids)
 
     def summary(self) -> Summary:
         """Return the same in numbers."""

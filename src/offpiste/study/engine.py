@@ -50,17 +50,20 @@ HOPELESS = (ConfigError, RunMismatch, NotFinite, CheckpointError)
 
 def run_study(
     study: Study,
-    file: str,
+    content: bytes,
     location: str,
     tell: Callable[[str], None],
     address: str | None = None,
     *,
     accept_version: bool = False,
 ) -> Summary:
-    """Run all that is left of a study, on the cluster at this address or on this machine."""
+    """Run all that is left of a study, on the cluster at this address or on this machine.
+
+    The content of its file is kept in the store.
+    """
     store = _shareable(location)
     with _cluster(address, tell) as ray, stop_on_signals() as told:
-        store.put(f"studies/{study.name}/study.toml", Path(file).read_bytes())
+        store.put(f"studies/{study.name}/study.toml", content)
         status.take_back_stop(store, study.name)
         workers = _RayWorkers(ray, study, str(store.local_path or store.location), accept_version)
         if slots := workers.slots():

@@ -1,0 +1,44 @@
+"""What a trial came to, as a table for a terminal."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from offpiste.analysis.load import load
+from offpiste.analysis.small_worlds import BONUSES, ORACLE, SMALL_WORLDS
+from offpiste.report.contrasts import contrasts_by_game
+from offpiste.report.evidence import gather
+from offpiste.report.look import title
+from offpiste.report.profile import Cell, cells
+
+
+def lines(method: str, store: str, beside: Sequence[Path]) -> Iterator[str]:
+    """Tell the scores of a method in each world, beside those of ε-greedy, the oracle and the published methods."""
+    evidence = gather(load(store, *beside), store)
+    found = cells(evidence, SMALL_WORLDS, contrasts_by_game(evidence, SMALL_WORLDS))
+    by_game: dict[str, dict[str, Cell]] = {}
+    for cell in found:
+        by_game.setdefault(cell.game, {})[cell.method] = cell
+    heads = ("ε-greedy", "oracle", "best published", "median published")
+    yield f"{'':<14}{method:<22}" + "".join(f"{head:>{len(head) + 2}}" for head in heads)
+    for game, row in by_game.items():
+        if method not in row:
+            continue
+        mine = row[method]
+        others = sorted(row[name].score for name in BONUSES if name in row and name != method)
+        scores = (
+            row[SMALL_WORLDS.baseline].score if SMALL_WORLDS.baseline in row else None,
+            row[ORACLE].score if ORACLE in row else None,
+            others[-1] if others else None,
+            median(others) if others else None,
+        )
+        shown = f"{mine.score:.2f} [{mine.interval.low:.2f}, {mine.interval.high:.2f}]"
+        told = "".join(f"{_shown(score):>{len(head) + 2}}" for score, head in zip(scores, heads, strict=True))
+        yield f"{title(game):<14}{shown:<22}{told}"
+    yield "Random play is 0, the best policy 1; what is true of these worlds need not be of Atari."
+    if not beside:
+        yield "No published results are installed, so the other columns are empty."
+
+
+def _shown(score: float | None) -> str:
+    return "–" if score is None else f"{score:.2f}"

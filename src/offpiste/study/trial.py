@@ -1,0 +1,100 @@
+"""From a bonus to a verdict: tuned in one small world, then tried in all of them.
+
+A trial is made of studies like any other, in one store: it can be killed at any time, and the same trial continues.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from offpiste.analysis.load import load
+from offpiste.analysis.summary import summarise
+from offpiste.errors import OffpisteError
+from offpiste.methods import METHODS, choose
+from offpiste.study.plan import Study, make_study
+from offpiste.study.tuning import GAME, SEEDS, Grid, best_setting
+from offpiste.worlds.registry import find
+
+CONSTANTS = find(GAME).constants
+QUICK_GAMES, QUICK_SEEDS = (GAME, "catch"), 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried, and how far."""
+
+    bonus: str
+    """Name of a method or a bonus, or module:Class."""
+    games: tuple[str, ...]
+    seeds: int
+
+    @property
+    def method(self) -> str:
+        """The name under which its runs are kept."""
+        return self.bonus if self.bonus in METHODS else choose(None, self.bonus)[0]
+
+    @property
+    def bonus_name(self) -> str:
+        """The bonus itself."""
+        return METHODS[self.bonus].bonus.name if self.bonus in METHODS else self.bonus
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the constants for small worlds are published, or there are none."""
+        row = METHODS.get(self.bonus)
+        return row is not None and (CONSTANTS in row.constants or row.bonus.name == "none")
+
+    def tuning(self, grid: Grid) -> tuple[Study, dict[str, Any]]:
+        """Return the study that tries every setting of a grid, and its file's content."""
+        arm = self._arm() | {"grid": grid.axes()}
+        return self._study("tuning", {"games": [GAME], "methods": [arm], "seeds": list(SEEDS)})
+
+    def result(self, setting: dict[str, Any]) -> tuple[Study, dict[str, Any]]:
+        """Return the study of all worlds with one setting, and its file's content."""
+        arm = self._arm() | ({"settings": {"bonus": setting}} if setting else {})
+        content = {"games": list(self.games), "methods": [arm], "seeds": list(range(self.seeds))}
+        return self._study("result", content)
+
+    def _arm(self) -> dict[str, Any]:
+        if self.bonus not in METHODS:
+            return {"bonus": self.bonus}
+        return {"name": self.bonus} if self.is_tuned else {"name": self.bonus, "bonus": self.bonus_name}
+
+    def _study(self, part: str, content: dict[str, Any]) -> tuple[Study, dict[str, Any]]:
+        content = content | {"keep": "results"}
+        return make_study(f"try-{self.method}-{part}", content), content
+
+
+def tune(trial: Trial, grid: Grid, location: str, run: Callable[[Study, dict[str, Any]], None]) -> dict[str, Any]:
+    """Try a grid, and once more beside it where the best is at its edge; return the best setting of the bonus.
+
+    `run` sees a study through.
+    """
+    run(*trial.tuning(grid))
+    setting = best_of(trial, location)
+    if beside := grid.moved(setting["scale"]):
+        run(*trial.tuning(beside))
+        setting = best_of(trial, location)
+    return setting
+
+
+def best_of(trial: Trial, location: str) -> dict[str, Any]:
+    """Return the setting of the bonus with which its finished runs of tuning did best."""
+    scores: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    settings: dict[str, dict[str, Any]] = {}
+    for summary in summarise(load(location)):
+        run = summary.run
+        if run.game == GAME and run.method == trial.method and run.variant and run.seed in SEEDS and run.complete:
+            scores[run.variant].append((summary.evaluation, summary.area))
+            settings[run.variant] = _setting(run.settings)
+    if not scores:
+        raise OffpisteError(f"no run of the tuning in {location} is finished; `offpiste study status` tells why")
+    return settings[best_setting(scores)]
+
+
+def _setting(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return scale and options of the bonus of a run."""
+    prefix = "bonus.options."
+    options = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
+    return {"scale": settings["bonus.scale"], "options": options}

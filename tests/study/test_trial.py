@@ -1,0 +1,79 @@
+"""A trial: which runs it has, and what it chooses from those of its tuning."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offpiste.config import BonusConfig
+from offpiste.errors import OffpisteError
+from offpiste.methods import METHODS
+from offpiste.store.storage import Folder
+from offpiste.study.plan import Study
+from offpiste.study.trial import Trial, best_of, tune
+from offpiste.study.tuning import Grid
+from offpiste.worlds.registry import SUITES
+from tests.analysis.small_store import write_run
+
+WORLDS = SUITES["small_worlds"]
+GRID = Grid((0.1, 0.32, 1.0), (1e-4, 1e-3))
+SIMHASH = Trial("examples.simhash:SimHash", WORLDS, 10)
+
+
+def test_the_tuning_of_a_class_of_ones_own_has_every_setting_on_five_seeds_of_one_world() -> None:
+    study, _ = SIMHASH.tuning(GRID)
+    assert len(study.runs) == 6 * 5
+    assert {run.game for run in study.runs} == {"deep_sea_12"}
+    assert {run.seed for run in study.runs} == {100, 101, 102, 103, 104}
+    assert study.runs[0].run_id == "deep_sea_12/sim_hash/beta=0.1,lr=0.0001/seed-100"
+    assert study.runs[0].bonus == BonusConfig("examples.simhash:SimHash", {"learning_rate": 1e-4}, 0.1)
+    assert study.runs[0].frames == 10_000
+
+
+def test_the_result_has_ten_seeds_of_each_world_and_no_variant() -> None:
+    study, content = SIMHASH.result({"scale": 0.32, "options": {"bits": 8}})
+    assert [run.run_id for run in study.runs[:2]] == ["deep_sea_12/sim_hash/seed-0", "open_field/sim_hash/seed-0"]
+    assert len(study.runs) == 80
+    assert all(run.bonus == BonusConfig("examples.simhash:SimHash", {"bits": 8}, 0.32) for run in study.runs)
+    assert content["keep"] == "results"
+
+
+def test_a_method_of_the_package_is_tuned_as_itself_unless_its_constants_are_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial = Trial("rnd", WORLDS, 2)
+    assert (trial.method, trial.is_tuned) == ("rnd", "small_worlds" in METHODS["rnd"].constants)
+    row = METHODS["rnd"]
+    monkeypatch.setitem(METHODS, "rnd", replace(row, constants={"atari": row.bonus}))
+    assert {run.method for run in trial.tuning(GRID)[0].runs} == {"rnd"}
+    monkeypatch.setitem(METHODS, "rnd", replace(row, constants={"atari": row.bonus, "small_worlds": row.bonus}))
+    assert trial.is_tuned
+    assert {run.variant for run in trial.result({})[0].runs} == {""}
+    assert Trial("epsilon_greedy", WORLDS, 2).is_tuned
+
+
+def finish(store: Folder, study: Study, score: float) -> None:
+    """Leave finished runs of a study, which score more the nearer their β is to 3.2."""
+    for run in study.runs:
+        value = score - abs(run.bonus.scale - 3.2) / 10
+        short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
+        write_run(store, short, [value, value], evaluations=[value, value])
+
+
+def test_the_setting_with_the_best_evaluations_is_chosen_and_the_grid_is_moved_once(tmp_path: Path) -> None:
+    store, seen = Folder(tmp_path), list[list[float]]()
+
+    def run(study: Study, _: dict[str, Any]) -> None:
+        seen.append(sorted({one.bonus.scale for one in study.runs}))
+        finish(store, study, score=1.0)
+
+    assert tune(SIMHASH, GRID, str(tmp_path), run) == {"scale": 3.2, "options": {"learning_rate": 1e-4}}
+    assert seen == [[0.1, 0.32, 1.0], [3.2, 10.0]]
+
+
+def test_without_a_finished_run_there_is_nothing_to_choose_from(tmp_path: Path) -> None:
+    study, _ = SIMHASH.tuning(GRID)
+    write_run(Folder(tmp_path), study.runs[0], [0.0], state="running")
+    with pytest.raises(OffpisteError, match=r"no run of the tuning in .* is finished"):
+        best_of(SIMHASH, str(tmp_path))

@@ -1,0 +1,38 @@
+"""The grid of a bonus and the choice from it, worked out by hand."""
+
+import pytest
+
+from offpiste.config import BonusConfig
+from offpiste.study.tuning import Grid, best_setting, grid_of, half_decades, rounded, typical_bonus
+
+
+def test_settings_lie_half_a_decade_apart_around_the_middle() -> None:
+    assert half_decades(0.1, 5) == (0.01, 0.032, 0.1, 0.32, 1.0)
+    assert rounded(0.031622) == 0.032
+
+
+def test_a_bonus_that_learns_has_five_scales_and_three_rates_and_another_has_fifteen_scales() -> None:
+    counts, learns = grid_of("oracle"), grid_of("rnd", {"features": 8})
+    assert (len(counts.scales), counts.rates) == (15, ())
+    assert (len(learns.scales), learns.rates) == (5, (0.0002, 0.00063, 0.002))
+    assert counts.axes() == {"beta": {"setting": "bonus.scale", "values": list(counts.scales)}}
+    assert learns.axes()["lr"] == {"setting": "bonus.options.learning_rate", "values": [0.0002, 0.00063, 0.002]}
+
+
+def test_the_middle_makes_the_median_bonus_of_random_play_three_hundredths() -> None:
+    typical = typical_bonus(BonusConfig(name="oracle"))
+    assert typical == pytest.approx(1 / 3)  # the ninth visit of a cell, in a thousand steps through some ninety
+    assert grid_of("oracle").middle == rounded(0.03 / typical) == 0.09
+
+
+def test_a_grid_is_moved_by_two_where_the_best_is_at_its_edge() -> None:
+    grid = Grid((0.01, 0.032, 0.1, 0.32, 1.0), (1e-4,))
+    assert grid.moved(0.1) is None
+    assert grid.moved(1.0) == Grid((3.2, 10.0), (1e-4,))
+    assert grid.moved(0.01) == Grid((0.001, 0.0032), (1e-4,))
+
+
+def test_the_best_setting_has_the_highest_mean_score_and_of_equal_ones_the_largest_area() -> None:
+    scores = {"a": [(1.0, 0.1), (0.0, 0.1)], "b": [(0.6, 0.3), (0.6, 0.3)], "c": [(0.5, 0.9), (0.7, 0.2)]}
+    assert best_setting(scores) == "c"
+    assert best_setting({"a": [(1.0, 0.0)], "b": [(0.9, 1.0)]}) == "a"
