@@ -58,7 +58,8 @@ def main() -> int:
         tried, lost = 0, 0
         for case in (cases.training, cases.keeping_beside_longer, cases.keeping_twice):
             steps, failures = case_by_step(Path(path), case, QUICK_EVERY if options.quick else 1)
-            print(f"{case.__name__:24} stopped at {steps:3} steps, {len(failures)} with a loss {failures[:3] or ''}")
+            told = f"{case.__name__:24} stopped at {steps:3} steps, {len(failures)} with a loss {failures[:3] or ''}"
+            print(told, flush=True)
             tried, lost = tried + steps, lost + len(failures)
     print(f"{tried} processes stopped and woken late, {lost} losses")
     return 1 if lost or not tried else 0
@@ -76,7 +77,10 @@ def case_by_step(path: Path, case: Case, every: int) -> tuple[int, list[str]]:
     step = 1
     while True:
         store = path / "store"
-        lost = case(Folder(store / RUN.run_id), step)
+        try:
+            lost = case(Folder(store / RUN.run_id), step)
+        except CheckpointError as error:  # what cannot be read any more is lost
+            lost = str(error)
         shutil.rmtree(store, ignore_errors=True)
         if lost is None:
             return tried, failures

@@ -125,7 +125,7 @@ def test_the_exit_code_of_a_study_says_how_it_went(
     monkeypatch.setattr(engine, "run_study", run_study)
     said = Said(["study", "run", file, "--store", "s3://b/x", "--address", "auto"], capsys)
     assert said.code == code
-    assert asked == [("tiny", {"none": None}, file, "s3://b/x", "auto", {"accept_version": False})]
+    assert asked == [("tiny", {"none": None}, Path(file).read_bytes(), "s3://b/x", "auto", {"accept_version": False})]
     assert ("`offpiste study retry` tries again" in said.errors) == (code == 1)
 
 

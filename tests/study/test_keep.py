@@ -14,7 +14,13 @@ from offpiste.run.evaluate import evaluate
 from offpiste.run.film import film
 from offpiste.run.train import train
 from offpiste.store import layout
-from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_object
+from offpiste.store.checkpoints import (
+    Checkpoints,
+    begin_attempt,
+    delete_unneeded,
+    newest_object,
+    read_manifest,
+)
 from offpiste.store.records import TABLES
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
@@ -104,6 +110,20 @@ def test_a_run_that_someone_else_has_taken_up_is_left_alone(finished: Folder) ->
     keep_results(finished)
     assert finished.list("objects") == there
     assert layout.RESULTS not in finished.list()
+
+
+def test_an_older_attempt_that_wakes_in_the_middle_of_its_last_save_takes_nothing_from_what_a_newer_one_kept(
+    finished: Folder,
+) -> None:
+    (saved,) = finished.list("manifests")
+    older, named = json.loads(finished.get("status.json") or b"")["attempt"], read_manifest(finished, saved)["objects"]
+    assert train(RUN, finished).state == "finished"  # the newer attempt finds nothing left to train
+    keep_results(finished)
+    played = list(evaluate(finished, 1, seed=1))
+    delete_unneeded(finished, older, saved, {saved: named})
+    assert list(evaluate(finished, 1, seed=1)) == played
+    assert holds_only_results(finished)
+    assert len(finished.list("objects")) == 2  # and the replay is gone, whichever attempt wrote it
 
 
 def test_a_run_that_is_not_finished_is_left_alone(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Keep of a finished run its weights, bonus models and tables, and drop the replay that it cannot resume without.
 
-The manifest of the last checkpoint is replaced by one that names less, then what it no longer names is deleted, and a
-mark is written. Each of these may be the last thing that a process does; calling again continues from there. An attempt
-that begins before the manifest was replaced is seen after that, and nothing is deleted; one that begins later sees the
-new manifest and refuses to train (`offpiste.run.train`).
+A manifest of the newest attempt is written that names less than that of the last checkpoint, or replaces it where that
+attempt wrote it; then what it does not name is deleted, and a mark is written. Each of these may be the last thing that
+a process does; calling again continues from there. An attempt that begins before the manifest was written is seen after
+that, and nothing is deleted; one that begins later sees the new manifest and refuses to train (`offpiste.run.train`).
+An older attempt that wakes in the middle of its last save sees a manifest of a newer one, and deletes nothing.
 """
 
 import json
@@ -32,24 +33,25 @@ def keep_results(folder: Folder) -> None:
     names = folder.list(layout.MANIFESTS)
     if not names:
         raise CheckpointError(f"{folder.location} holds no checkpoint, so there is nothing to keep")
-    manifest = read_manifest(folder, names[-1])
+    newest, manifest = names[-1], read_manifest(folder, names[-1])
     if layout.REPLAY in manifest["objects"]:
-        manifest = _only_results(folder, manifest)
-        write_manifest(folder, names[-1], manifest)
+        manifest = _only_results(folder, manifest, attempt)
+        newest = f"{manifest['step']:012d}-{attempt}.json"
+        write_manifest(folder, newest, manifest)
     try:
         stop_if_superseded(folder, attempt)
     except Superseded:
         return
-    delete_unneeded(folder, attempt, names[-1], {names[-1]: manifest["objects"]})
+    delete_unneeded(folder, attempt, newest, {newest: manifest["objects"]})
     folder.put(layout.RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
 
 
-def _only_results(folder: Folder, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest of what is kept; the weights are written anew, without target and optimiser."""
+def _only_results(folder: Folder, manifest: dict[str, Any], attempt: str) -> dict[str, Any]:
+    """Return an attempt's manifest of what is kept; the weights are written anew, without target and optimiser."""
     objects = layout.of_kinds(manifest["objects"], *layout.RESULT_KINDS)
     agent = arrays.unpack(read_object(folder, manifest["objects"][layout.AGENT]))
     weights = arrays.pack({key: value for key, value in agent.items() if key.startswith(layout.ONLINE)})
-    name = f"{layout.OBJECTS}/{manifest['step']:012d}-{manifest['attempt']}-weights"
+    name = f"{layout.OBJECTS}/{manifest['step']:012d}-{attempt}-weights"
     folder.put(name, weights)
     objects[layout.AGENT] = {"name": name, "bytes": len(weights), "blake2b": checksum(weights)}
-    return {**manifest, "objects": objects}
+    return {**manifest, "attempt": attempt, "objects": objects}
