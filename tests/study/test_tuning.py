@@ -1,9 +1,16 @@
 """The grid of a bonus and the choice from it, worked out by hand."""
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from offpiste.analysis.small_worlds import BONUSES, LADDER
 from offpiste.config import BonusConfig
-from offpiste.study.tuning import Grid, best_setting, grid_of, half_decades, rounded, typical_bonus
+from offpiste.study.plan import read_study
+from offpiste.study.tuning import GAME, SEEDS, Grid, best_setting, grid_of, half_decades, rounded, typical_bonus
+
+STUDIES = Path(__file__).parents[2] / "studies"
 
 
 def test_settings_lie_half_a_decade_apart_around_the_middle() -> None:
@@ -30,6 +37,22 @@ def test_a_grid_is_moved_by_two_where_the_best_is_at_its_edge() -> None:
     assert grid.moved(0.1) is None
     assert grid.moved(1.0) == Grid((3.2, 10.0), (1e-4,))
     assert grid.moved(0.01) == Grid((0.001, 0.0032), (1e-4,))
+
+
+@pytest.mark.exhaustive
+def test_the_study_of_the_tuning_has_the_grids_of_the_rule() -> None:
+    for arm in read_study(STUDIES / "small_worlds_tuning.toml").arms:
+        options = arm.settings.get("bonus", {}).get("options")
+        assert arm.grid == grid_of(arm.bonus, options).axes(), arm.name
+
+
+def test_the_study_of_the_tuning_gives_every_method_fifteen_settings_and_five_seeds() -> None:
+    study = read_study(STUDIES / "small_worlds_tuning.toml")
+    runs = Counter(run.method for run in study.runs)
+    assert runs == dict.fromkeys((*BONUSES, *LADDER), 75)
+    assert {run.game for run in study.runs} == {GAME}
+    assert {run.seed for run in study.runs} == set(SEEDS)
+    assert {run.frames for run in study.runs} == {10_000}
 
 
 def test_the_best_setting_has_the_highest_mean_score_and_of_equal_ones_the_largest_area() -> None:
