@@ -169,6 +169,8 @@ def speed() -> bool:
     for method, most in MOST_MILLISECONDS.items():
         config = run("open_field", method, 0)
         config = replace(config, exploration=replace(config.exploration, epsilon_decay_steps=1))
+        if method == "rnd":
+            config = replace(config, bonus=replace(config.bonus, options=config.bonus.options | {"features": 128}))
         prepare(config.machine)
         loop = Loop(config)
         steps = loop.steps()
