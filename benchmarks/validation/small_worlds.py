@@ -26,14 +26,17 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from offpiste.analysis.load import load
+from offpiste.analysis.summary import summarise
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.run.train import train
+from offpiste.store.run_folder import finished_frames
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
-from offpiste.worlds.small.suite import ROWS, mean_returns_of
+from offpiste.worlds.scores import reference_scores
+from offpiste.worlds.small.suite import ROWS
 
 SEEDS = range(2000, 2030)
 TUNING_SEEDS = range(3000, 3005)
@@ -128,7 +131,7 @@ def train_one(store: str, config: RunConfig) -> float:
     """Train one run to its end, keep its records, and return the seconds that took."""
     folder = Folder(store).below(config.run_id)
     start = time.monotonic()
-    if not any(name.startswith("finished-") for name in folder.list()):
+    if finished_frames(folder.list()) < config.frames:
         train(config, folder)
         keep_results(folder)
     return time.monotonic() - start
@@ -136,17 +139,10 @@ def train_one(store: str, config: RunConfig) -> float:
 
 def scores_of(store: Path) -> Scores:
     """Return the normalised scores of the last evaluation of every run, by world and arm."""
-    results = load(store)
-    last = results.query(
-        "SELECT run, arg_max(return_mean, iteration) AS score FROM iterations "
-        "WHERE phase = 'evaluation' AND complete GROUP BY run"
-    ).to_pydict()
     scores: Scores = defaultdict(dict)
-    found = dict(zip(last["run"], last["score"], strict=True))
-    for each in results.runs:
-        if each.name in found:
-            random, best = mean_returns_of(each.game)
-            scores[each.game, each.variant or each.method][each.seed] = (found[each.name] - random) / (best - random)
+    for summary in summarise(load(store)):
+        run, reference = summary.run, reference_scores(summary.run.game)
+        scores[run.game, run.variant or run.method][run.seed] = (summary.evaluation - reference.random) / reference.span
     return scores
 
 

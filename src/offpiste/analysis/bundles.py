@@ -1,4 +1,4 @@
-"""The runs of a bundle, and a bundle of the runs of a store."""
+"""The runs of a bundle."""
 
 import json
 from collections.abc import Callable, Mapping

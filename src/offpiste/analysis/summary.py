@@ -43,7 +43,7 @@ class Summary:
     evaluation: float
     """Mean return of the evaluation after the last whole iteration; NaN where that has none."""
     best_evaluation: float
-    """The greatest of its evaluations."""
+    """The highest of its evaluations."""
     first_reward_frame: float
     """Infinite where there was none, NaN where episodes are not known."""
     rooms: float

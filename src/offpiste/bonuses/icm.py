@@ -142,7 +142,7 @@ def joint_loss(surprise: Tensor, inverse_loss: Tensor, forward_weight: float) ->
 
 
 def shrink(state: NDArray[np.uint8], shrunk: NDArray[np.uint8]) -> None:
-    """Average the pictures of a state over areas, each by itself, into [planes, height, width]."""
+    """Average the frames of a state over areas, each by itself, into [planes, height, width]."""
     for picture, small in zip(state, shrunk, strict=True):
         cv2.resize(picture, small.shape[::-1], dst=small, interpolation=cv2.INTER_AREA)
 

@@ -40,7 +40,7 @@ class RndOptions:
 
 
 class Rnd:
-    """Pays ‖f̂ - f‖², the sum over the features, for pictures normalised by the true running mean and deviation."""
+    """Pays ‖f̂ - f‖², the sum over the features, for frames normalised by the true running mean and deviation."""
 
     Options = RndOptions
 
@@ -179,7 +179,7 @@ class Distillation:
 
 
 class FeatureNetwork(nn.Module):
-    """Maps a normalised picture [1, 1, height, width] to features, through hidden layers if it has any."""
+    """Maps a normalised frame [1, 1, height, width] to features, through hidden layers if it has any."""
 
     def __init__(
         self, frame_shape: tuple[int, int], features: int, hidden_layers: int, generator: np.random.Generator

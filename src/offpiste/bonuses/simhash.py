@@ -20,7 +20,7 @@ _SIDE = 42
 
 @dataclass(frozen=True)
 class SimHashOptions:
-    """How finely frames are told apart."""
+    """How finely frames are distinguished."""
 
     bits: Annotated[int, Range(min=1, max=4_096)] = 64
     """Length of a code; the more bits, the more frames count by themselves."""

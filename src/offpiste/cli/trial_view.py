@@ -1,23 +1,17 @@
 """What a trial came to, as a table for a terminal."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 
-from offpiste.analysis.load import load
 from offpiste.analysis.small_worlds import BONUSES, ORACLE, SMALL_WORLDS
-from offpiste.report.contrasts import contrasts_by_game
-from offpiste.report.evidence import gather
 from offpiste.report.look import title
-from offpiste.report.profile import Cell, cells
+from offpiste.report.profile import Cell
 
 
-def lines(method: str, store: str, beside: Sequence[Path]) -> Iterator[str]:
-    """Tell the scores of a method in each world, beside those of ε-greedy, the oracle and the published methods."""
-    evidence = gather(load(store, *beside), store)
-    found = cells(evidence, SMALL_WORLDS, contrasts_by_game(evidence, SMALL_WORLDS))
+def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[str]:
+    """Yield the scores of a method in each world, beside those of ε-greedy, the oracle and the published methods."""
     by_game: dict[str, dict[str, Cell]] = {}
-    for cell in found:
+    for cell in profile:
         by_game.setdefault(cell.game, {})[cell.method] = cell
     heads = ("ε-greedy", "oracle", "best published", "median published")
     yield f"{'':<14}{method:<22}" + "".join(f"{head:>{len(head) + 2}}" for head in heads)
@@ -33,10 +27,10 @@ def lines(method: str, store: str, beside: Sequence[Path]) -> Iterator[str]:
             median(others) if others else None,
         )
         shown = f"{mine.score:.2f} [{mine.interval.low:.2f}, {mine.interval.high:.2f}]"
-        told = "".join(f"{_shown(score):>{len(head) + 2}}" for score, head in zip(scores, heads, strict=True))
-        yield f"{title(game):<14}{shown:<22}{told}"
+        columns = "".join(f"{_shown(score):>{len(head) + 2}}" for score, head in zip(scores, heads, strict=True))
+        yield f"{title(game):<14}{shown:<22}{columns}"
     yield "Random play is 0, the best policy 1; what is true of these worlds need not be of Atari."
-    if not beside:
+    if not published:
         yield "No published results are installed, so the other columns are empty."
 
 

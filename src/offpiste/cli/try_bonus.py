@@ -71,7 +71,7 @@ def main(arguments: Arguments) -> int:
         return STOPPED_EARLY
     beside = published()
     report = build(arguments.store, f"{arguments.store}/report", beside=beside)
-    print("\n".join(lines(trial.method, arguments.store, beside)))
+    print("\n".join(lines(trial.method, report.profile, published=bool(beside))))
     print(report.page)
     return 0
 

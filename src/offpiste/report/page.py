@@ -54,6 +54,8 @@ class Report:
     page: Path
     lead: list[str]
     notes: list[weak.Note]
+    profile: list[profile.Cell]
+    """Every method in every small world; empty where there are none."""
 
 
 def build(
@@ -168,7 +170,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     )
     # A line may break after a hyphen, which tears the name of the yardstick apart.
     (out / "index.html").write_text(page.replace("ε-greedy", "ε\N{NON-BREAKING HYPHEN}greedy"), encoding="utf-8")
-    return Report(out / "index.html", lead, notes)
+    return Report(out / "index.html", lead, notes, cells)
 
 
 def lead_sentences(
