@@ -17,6 +17,13 @@ SLOTS = 16  # half of them train the dictionary, and zstd asks for seven
 Frames = NDArray[np.uint8]
 
 
+@pytest.fixture(autouse=True, params=["plain", "packed"])
+def both_ways_to_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read every log of these tests as small pictures are read, and as large ones are."""
+    if request.param == "packed":
+        monkeypatch.setattr(frames, "PLAIN_BYTES", 0)
+
+
 @pytest.fixture
 def dictionary_every_second_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "DICTIONARY_CHUNKS", 2)

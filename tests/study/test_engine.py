@@ -213,7 +213,7 @@ def test_a_client_without_the_token_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
-    content = TINY | {"seeds": [0, 1], "frames": 5_000, "keep": "all"}
+    content = TINY | {"seeds": [0, 1], "frames": 3_000, "keep": "all"}
     content["settings"] = TINY["settings"] | {"machine": {"checkpoint_minutes": 0.005}}
     killed, told = make_study("tiny", content).runs
     file, store = tmp_path / "tiny.toml", Folder(tmp_path / "store")

@@ -3,7 +3,8 @@
 Pictures are numbered from 0 in the order they come and kept in chunks of a fixed number of slots. A full chunk never
 changes again. The first chunk is packed by zstd alone (about 10 times smaller); its pictures train a dictionary, and
 every later chunk names the dictionary it was packed with (18 to 37 times smaller). A new dictionary is trained on the
-latest chunk from time to time, so that scenes found later in a run pack as well as its first ones.
+latest chunk from time to time, so that scenes found later in a run pack as well as its first ones. Small pictures are
+kept as they are beside that, for unpacking them would take a quarter of an agent's time.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ LEVEL = 3
 DICTIONARY_BYTES = 65_536
 DICTIONARY_CHUNKS = 64
 """Chunks between two dictionaries."""
+PLAIN_BYTES = 64 * 2**20
+"""Pictures that all fit in here are read without unpacking."""
 
 
 @dataclass
@@ -57,16 +60,30 @@ class FrameLog:
         self._open_dictionary = 0
         self._packer = _packer(None)
         self._unpackers = {0: zstandard.ZstdDecompressor()}
+        plain_slots = window + chunk_slots  # as many as there may be in chunks
+        fits = plain_slots * self._frame_bytes <= PLAIN_BYTES
+        self._plain = np.zeros((plain_slots, *shape), np.uint8) if fits else None
 
     def append(self, frame: NDArray[np.uint8]) -> None:
         """Pack one picture and keep it."""
         self._open.append(self._packer.compress(np.ascontiguousarray(frame).data))
+        if self._plain is not None:
+            self._plain[self.count % len(self._plain)] = frame
         self.count += 1
         if len(self._open) == self.chunk_slots:
             self._seal()
 
     def read(self, starts: NDArray[np.int64], length: int, out: NDArray[np.uint8]) -> None:
-        """Unpack, for each start, the `length` pictures from that number on into `out`, [starts, length, ...]."""
+        """Write, for each start, the `length` pictures from that number on into `out`, [starts, length, ...]."""
+        if self._plain is None:
+            self._unpack(starts, length, out)
+        else:
+            numbers = starts[:, None] + np.arange(length)
+            pictures = out.reshape(len(starts), length, *self._shape)
+            np.take(self._plain, numbers, axis=0, out=pictures, mode="wrap")
+
+    def _unpack(self, starts: NDArray[np.int64], length: int, out: NDArray[np.uint8]) -> None:
+        """Do what `read` does, from the packed pictures."""
         flat = out.reshape(len(starts) * length, self._frame_bytes)
         pieces: dict[int, list[_Piece]] = {}
         for place, start in enumerate(starts.tolist()):
@@ -119,6 +136,13 @@ class FrameLog:
         self._unpackers = {0: zstandard.ZstdDecompressor()}
         for number, dictionary in self.dictionaries.items():
             self._add_unpacker(number, dictionary)
+        if self._plain is not None:
+            sealed = self.count - len(self._open)
+            for start in [*(number * self.chunk_slots for number in chunks), sealed]:
+                numbers = np.arange(start, min(start + self.chunk_slots, self.count))
+                pictures = np.empty((1, len(numbers), *self._shape), np.uint8)
+                self._unpack(numbers[:1], len(numbers), pictures)
+                self._plain[numbers % len(self._plain)] = pictures[0]
 
     def _seal(self) -> None:
         number = self.count // self.chunk_slots - 1
