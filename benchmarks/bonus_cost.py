@@ -42,8 +42,8 @@ from offpiste.seeding import stream
 from offpiste.store import arrays
 from recording import random_play
 
-MOST_CTS_SHARE = 0.03
-MOST_RATIO = 1.3
+MAX_CTS_SHARE = 0.03
+MAX_RATIO = 1.3
 GAME = "montezuma_revenge"
 ACTIONS = 18
 FRAME_SHAPE = WorldConfig().state_shape[1:]
@@ -113,7 +113,7 @@ def main() -> int:
         print(f"{name:<16}{milliseconds(costs[name]):>12.3f}{share[name]:>13.1%}{beside}{packed(bonuses[name]):>15.2f}")
     over = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
     print(f"cts {share['cts']:.1%} of the epsilon_greedy step; over bare torch: {over}")
-    return 0 if share["cts"] < MOST_CTS_SHARE and max(ratios.values()) <= MOST_RATIO else 1
+    return 0 if share["cts"] < MAX_CTS_SHARE and max(ratios.values()) <= MAX_RATIO else 1
 
 
 def make(name: str, game: str = GAME) -> Bonus:

@@ -47,7 +47,7 @@ from offpiste.worlds.registry import location
 from recording import random_play
 
 WARM_STEPS = 5_000
-MOST_STEPS = 1_500
+MAX_STEPS = 1_500
 PEAKS = 5
 APART_STEPS = 10
 PAYS_FOR_NEXT = ("icm", "oracle", "oracle_episodic", "oracle_product")
@@ -61,7 +61,7 @@ class Plan:
 
     game: str
     title: str
-    most_held: int = 1
+    max_held: int = 1
     """Actions are held for 1 to this many steps."""
     drift: float = 0.0
     """The chance that an action is not drawn at random but goes to the right."""
@@ -71,7 +71,7 @@ class Plan:
 
 PLANS = (
     Plan("montezuma_revenge", "Montezuma’s Revenge", lives=58),
-    Plan("private_eye", "Private Eye", most_held=7, drift=0.5),
+    Plan("private_eye", "Private Eye", max_held=7, drift=0.5),
 )
 RIGHT = 3
 """The action in the full set, which Private Eye has."""
@@ -159,7 +159,7 @@ def record(plan: Plan, warm_steps: int) -> Episode:
     game.reset()
     start = game.ram
     planned = actions(plan, game.action_count)
-    transitions = list(islice(play.episode(game, lambda _: next(planned)), MOST_STEPS))
+    transitions = list(islice(play.episode(game, lambda _: next(planned)), MAX_STEPS))
     memory = [start, *(transition.ram for transition in transitions)]
     where = location(plan.game)
     assert where is not None
@@ -181,7 +181,7 @@ def actions(plan: Plan, action_count: int) -> Iterator[int]:
     while True:
         right = generator.random() < plan.drift
         action = RIGHT if right else int(generator.integers(action_count))
-        for _ in range(int(generator.integers(1, plan.most_held + 1))):
+        for _ in range(int(generator.integers(1, plan.max_held + 1))):
             yield action
 
 

@@ -56,11 +56,11 @@ hidden_units = 32
 """
 FULL_SEEDS, QUICK_SEEDS = [0, 1, 2, 3, 4, 5], [0, 1]
 FULL_FRAMES, QUICK_FRAMES = 8_000, 4_000
-MOST_SECONDS = 3_600.0
+MAX_SECONDS = 3_600.0
 REFUSED_SECONDS = 20.0
-MOST_DRAIN_SECONDS = 40.0
+MAX_DRAIN_SECONDS = 40.0
 """Ray gives a node 30 seconds to end what it does."""
-MOST_SAVING_SECONDS = 30.0
+MAX_SAVING_SECONDS = 30.0
 """A worker saves within a second or two, and the driver hears of it at once."""
 
 
@@ -186,7 +186,7 @@ class Chaos:
         self._cluster.kill_driver()
         time.sleep(2.0)
         self._cluster.start_driver()
-        code = self._cluster.wait_for_driver(MOST_SECONDS)
+        code = self._cluster.wait_for_driver(MAX_SECONDS)
         assert code == 0, f"the study ended with {code}: {self._cluster.log()[-3_000:]}"
         states = {seen.state for seen in status.read_all(Folder(self._store.location), self._study.runs)}
         assert states == {"done"}, states
@@ -195,7 +195,7 @@ class Chaos:
     def _stop_a_worker_at_work(self) -> bool:
         """Ask a worker to go; tell whether it was at work, and saved and said so."""
         self._kill_worker(signal.SIGTERM)
-        said = self._wait_for_log("its worker was told to stop", lambda seconds: seconds > MOST_SAVING_SECONDS)
+        said = self._wait_for_log("its worker was told to stop", lambda seconds: seconds > MAX_SAVING_SECONDS)
         if not said:
             self._say("it was between two runs at that moment; once more")
         return said
@@ -206,7 +206,7 @@ class Chaos:
         self._say("SIGTERM of `ray start --block`")
         self._cluster.stop_node(1)
         said = self._wait_for_log(
-            "is going away", lambda seconds: self._cluster.node_has_gone(1) and seconds > MOST_DRAIN_SECONDS
+            "is going away", lambda seconds: self._cluster.node_has_gone(1) and seconds > MAX_DRAIN_SECONDS
         )
         if not said:
             self._say("it had nothing to do at that moment; once more")
@@ -265,7 +265,7 @@ class Chaos:
     def _check(self, started: float) -> None:
         """See to it that the study is under way."""
         code = self._cluster.driver_has_ended()
-        if time.monotonic() - started > MOST_SECONDS or code not in (None, 0):
+        if time.monotonic() - started > MAX_SECONDS or code not in (None, 0):
             raise SystemExit(f"the study did not get on: {self._cluster.log()[-3_000:]}")
         if code == 0:
             self._say(f"done too soon; the runs go on to {self._study.lengthen():,} frames")

@@ -122,10 +122,10 @@ class Cluster:
         assert self._driver is not None
         return self._driver.poll()
 
-    def wait_for_driver(self, most_seconds: float) -> int:
+    def wait_for_driver(self, max_seconds: float) -> int:
         """Return the exit code of the driver."""
         assert self._driver is not None
-        return self._driver.wait(timeout=most_seconds)
+        return self._driver.wait(timeout=max_seconds)
 
     def workers(self) -> list[int]:
         """Return the processes that compute steps of runs; Ray names them after their tasks."""

@@ -18,7 +18,7 @@ from offpiste.store.checkpoints import Checkpoints
 from offpiste.store.storage import Folder
 from recording import fill, record
 
-MOST_SHARE = 0.01
+MAX_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def main() -> int:
     print(
         f"share of training time at the default interval of {MachineConfig().checkpoint_minutes:g} minutes: {share:.2%}"
     )
-    return 0 if share < MOST_SHARE else 1
+    return 0 if share < MAX_SHARE else 1
 
 
 def save(loop: Loop, checkpoints: Checkpoints) -> Cost:
     """Write one checkpoint as training does."""
     start = time.perf_counter()
-    changing = {key: arrays.pack(value) for key, value in loop.state().items()}
-    saved = checkpoints.save(loop.tracker.training_steps, changing, loop.lasting())
+    mutable = {key: arrays.pack(value) for key, value in loop.state().items()}
+    saved = checkpoints.save(loop.tracker.training_steps, mutable, loop.immutable())
     return Cost(saved.written_bytes / 1e6, saved.written_objects, time.perf_counter() - start)
 
 

@@ -55,8 +55,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
 """The values of β tried for each method; a single one is not tried. Grids were moved by a factor of ten where their
 best value was at the edge: the oracle's once, those of PixelCNN, ICM and RND to and fro as the settings of this world
 took shape, and for the last time before any of these was run on a seed of the result."""
-LEAST = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
-MOST_BY_LUCK = 0.2
+MIN = {"oracle": 5, "cts": 4, "pixelcnn": 4, "rnd": 4}
+MAX_BY_LUCK = 0.2
 SEEDS = 5
 LUCK_SEEDS = range(800, 820)
 FIRST_TUNING_SEED, FIRST_RESULT_SEED = 100, 700
@@ -234,11 +234,11 @@ def judge(tests: list[Task], runs: Runs, chosen: dict[str, float], *, quick: boo
         beta = f"{scale:g}" if scale else "–"
         count = f"{len(found)} of {seeds}"
         print(f"{name:<19} {beta:>7} {count:>7}  {by_seed:<24} {cells:>5} {correlation:>10}")
-        if len(found) < min(LEAST.get(name, 0), seeds):
-            missed.append(f"{name} found it in {len(found)} of {seeds} seeds, not {min(LEAST[name], seeds)}")
+        if len(found) < min(MIN.get(name, 0), seeds):
+            missed.append(f"{name} found it in {len(found)} of {seeds} seeds, not {min(MIN[name], seeds)}")
     luck = [dive.found_after is not None for dive in runs.of("epsilon_greedy")]
     print(f"ε-greedy found it on {sum(luck)} of all {len(luck)} seeds that it was asked on")
-    if mean(luck) > MOST_BY_LUCK:
+    if mean(luck) > MAX_BY_LUCK:
         missed.append("ε-greedy finds it too often: the grid is too small to tell anything")
     for line in missed:
         print(f"MISSED: {line}")

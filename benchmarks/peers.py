@@ -42,7 +42,7 @@ from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).parent / "peers"
-LEAST_RATIOS = {"fp32": 2.5, "bf16": 4.0}
+MIN_RATIOS = {"fp32": 2.5, "bf16": 4.0}
 CORES = 2
 UPDATE_PERIOD_STEPS = 4
 SETTLED_STEPS = 1_200 * UPDATE_PERIOD_STEPS
@@ -85,7 +85,7 @@ def main() -> int:
     history, rounds, steps = (200, 3, 40) if options.quick else (5_000, 12, 200)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # all that is started from here inherits it
-    precisions = list(LEAST_RATIOS) if has_bfloat16() else ["fp32"]
+    precisions = list(MIN_RATIOS) if has_bfloat16() else ["fp32"]
     workers: list[Worker] = []
     try:
         for precision in precisions:
@@ -245,7 +245,7 @@ def judge(blocks: dict[str, list[Block]], precisions: list[str], steps: int, mis
             for name in peers
         }
         fastest = min(ratios.values())
-        good &= fastest >= LEAST_RATIOS[precision]
+        good &= fastest >= MIN_RATIOS[precision]
         shown = "; ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
         print(f"ours in {precision} is faster by: {shown}; than the fastest {fastest:.2f}")
     return 0 if good else 1

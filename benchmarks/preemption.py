@@ -37,8 +37,8 @@ LIFETIMES = (1.0, 6.0, 24.0)
 INTERVALS = (5.0, 10.0, 15.0, 60.0)
 RUNS, SLOTS = 1_000, 512
 STEPS_PER_SECOND = 100.0
-MOST_DIFFERENCE = 0.005
-MOST_MORE_LOST = 0.01
+MAX_DIFFERENCE = 0.005
+MAX_MORE_LOST = 0.01
 
 FIRST_STEP = """
 import os, sys, time
@@ -60,7 +60,7 @@ class Measured:
     checkpoint_seconds: float
     checkpoint_megabytes: float
     start_seconds: float
-    most_memory_gb: float
+    max_memory_gb: float
 
 
 def main() -> int:
@@ -80,9 +80,9 @@ def main() -> int:
         reserved = cost(config, "results").memory_gb
         print(
             f"{found.checkpoint_megabytes:.0f} MB of checkpoint take {checkpoint:.2f} s; from the start of a process "
-            f"to its first step {start:.1f} s, with {found.most_memory_gb:.2f} GB at most ({reserved:.2f} GB reserved)"
+            f"to its first step {start:.1f} s, with {found.max_memory_gb:.2f} GB at most ({reserved:.2f} GB reserved)"
         )
-        good &= found.most_memory_gb <= reserved
+        good &= found.max_memory_gb <= reserved
         rates = (f"{SLOTS * found.checkpoint_megabytes / (60 * minutes):.0f} at {minutes:g}" for minutes in INTERVALS)
         print(f"{SLOTS} runs write, in MB/s and minutes: {', '.join(rates)}")
     print(f"{'machines live':<15}" + "".join(f"{minutes:>6.0f} min" for minutes in INTERVALS) + "   best by Young")
@@ -98,14 +98,14 @@ def main() -> int:
     best = lost_share(math.sqrt(2 * checkpoint * 6 * 3_600) / 60, 6.0, checkpoint, start)
     at_default = lost_share(default, 6.0, checkpoint, start)
     print(f"at 6 hours, the default of {default:g} minutes loses {at_default - best:.2%} more than the best interval")
-    good &= at_default - best < MOST_MORE_LOST
+    good &= at_default - best < MAX_MORE_LOST
     for hours in LIFETIMES[1:2] if options.quick else LIFETIMES:
         expected = lost_share(default, hours, checkpoint, start)
         simulated = simulate(default, hours, checkpoint, start)
         print(
             f"{RUNS:,} runs on {SLOTS} slots that live {hours:g} hours: {simulated:.2%} lost, {expected:.2%} expected"
         )
-        good &= abs(simulated - expected) < MOST_DIFFERENCE
+        good &= abs(simulated - expected) < MAX_DIFFERENCE
     return 0 if good else 1
 
 
@@ -178,10 +178,10 @@ def measured(config: RunConfig) -> Measured:
 
 def save(loop: Loop, checkpoints: Checkpoints) -> float:
     """Write one checkpoint as training does and return its megabytes."""
-    changing = {key: arrays.pack(value) for key, value in loop.state().items()}
-    changing["records"] = arrays.pack(RecordLog().state())
+    mutable = {key: arrays.pack(value) for key, value in loop.state().items()}
+    mutable["records"] = arrays.pack(RecordLog().state())
     step = max(loop.tracker.training_steps, loop.tracker.all_steps)
-    return checkpoints.save(step, changing, loop.lasting()).written_bytes / 1e6
+    return checkpoints.save(step, mutable, loop.immutable()).written_bytes / 1e6
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from offpiste.seeding import stream
 from recording import fill, record
 
 STATE_SHAPE = WorldConfig().state_shape
-MOST_MEGABYTES = 600
-MOST_SHARE = 0.05
+MAX_MEGABYTES = 600
+MAX_SHARE = 0.05
 ALLOWANCE_MEGABYTES = 40
 """What the first use of the libraries takes, which a quick run cannot tell from the replay."""
 ROUNDS = 15
@@ -52,9 +52,9 @@ def main() -> int:
     for game in ("montezuma_revenge", "freeway"):
         with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # memory that one game frees would serve the next
             results.append(fresh.submit(measure, game, entries, recorded).result())
-    most = MOST_MEGABYTES * entries / 1_000_000 + (ALLOWANCE_MEGABYTES if options.quick else 0)
+    most = MAX_MEGABYTES * entries / 1_000_000 + (ALLOWANCE_MEGABYTES if options.quick else 0)
     print("; ".join(f"{one.game} {one.megabytes:.0f} MB, sample {one.share:.1%} of an update" for one in results))
-    return 0 if all(one.megabytes < most and one.share < MOST_SHARE for one in results) else 1
+    return 0 if all(one.megabytes < most and one.share < MAX_SHARE for one in results) else 1
 
 
 def measure(game: str, entries: int, recorded: int) -> Result:

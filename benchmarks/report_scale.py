@@ -24,8 +24,8 @@ from offpiste.worlds.scores import reference_scores
 from synthetic_store import learning_curve, write_run
 
 EPISODES = 20_000
-MOST_SECONDS = 60.0
-MOST_GIGABYTES = 2.0
+MAX_SECONDS = 60.0
+MAX_GIGABYTES = 2.0
 
 
 def main() -> int:
@@ -66,7 +66,7 @@ def check(runs: int, folder: Path) -> bool:
         f"({took['wall']:.1f} s by the clock), {took['gigabytes']:.2f} GB at most; page {page:.1f} MB",
         flush=True,
     )
-    return bool(took["seconds"] <= MOST_SECONDS and took["gigabytes"] <= MOST_GIGABYTES)
+    return bool(took["seconds"] <= MAX_SECONDS and took["gigabytes"] <= MAX_GIGABYTES)
 
 
 def make_report(store: str, report: str) -> dict[str, float]:

@@ -51,7 +51,7 @@ SEEDS = 5
 SMALL_SEEDS = 10
 SMALL_SCHEDULE = ScheduleConfig(iteration_steps=1_000, evaluation_steps=1_500)
 EPISODES = 500
-MOST_BYTES = 3_000_000
+MAX_BYTES = 3_000_000
 BANNER = "A sample: the runs on the paper’s games are synthetic, that is made up, to show what a report looks like."
 SMALL_BANNER = (
     "A sample: the runs on the small worlds are synthetic, that is made up, to show what a report looks like."
@@ -81,7 +81,7 @@ def main() -> int:
         report = build(store, out, heading="Sample report", banner=banner)
     size = report.page.stat().st_size
     print(f"{report.page}: {size / 1e6:.2f} MB, {len(report.notes)} weak points")
-    return 0 if size <= MOST_BYTES else 1
+    return 0 if size <= MAX_BYTES else 1
 
 
 def write_sample(store: Folder, games: list[str]) -> None:

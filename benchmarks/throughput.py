@@ -23,7 +23,7 @@ from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.worlds.atari import start_emulator
 
-LEAST_RATIO = 0.90
+MIN_RATIO = 0.90
 BLOCK_STEPS = 40
 WARM_STEPS = 6_000
 
@@ -58,7 +58,7 @@ def main() -> int:
             f"forward {per_step['forward']:.2f}, update {per_step['update']:.2f} (a quarter of one)"
         )
     print("loop over bare: " + ", ".join(f"{precision} {ratio:.3f}" for precision, ratio in ratios.items()))
-    return 0 if min(ratios.values()) >= LEAST_RATIO or options.device != "cpu" else 1
+    return 0 if min(ratios.values()) >= MIN_RATIO or options.device != "cpu" else 1
 
 
 def warm_loop(precision: str, warm_steps: int, device: str = "cpu") -> Loop:

@@ -43,8 +43,8 @@ TUNING_SEEDS = range(3000, 3005)
 SCALES = (0.01, 0.03, 0.1, 0.3)
 """β of the oracle, of which each hard world takes the best."""
 LOW, HIGH = 0.2, 0.8
-FEWEST_HARD, FEWEST_EASY = 24, 27
-MOST_MILLISECONDS = {"epsilon_greedy": 5.0, "rnd": 10.0}
+MIN_HARD, MIN_EASY = 24, 27
+MAX_MILLISECONDS = {"epsilon_greedy": 5.0, "rnd": 10.0}
 QUICK_WORLDS = ("deep_sea_12", "catch")
 HARD = tuple(row.name for row in ROWS if row.suite in ("small_tuned", "small_hard"))
 EASY = tuple(row.name for row in ROWS if row.suite == "small_easy")
@@ -81,7 +81,7 @@ def judge(store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequ
     tuned = {world: best_scale(store, world, scales) for world in hard}
     train_all(store, [oracle(world, tuned[world], seed) for world in hard for seed in seeds], processes)
     scores, held = scores_of(store), True
-    share_hard, share_easy = FEWEST_HARD / len(SEEDS), FEWEST_EASY / len(SEEDS)
+    share_hard, share_easy = MIN_HARD / len(SEEDS), MIN_EASY / len(SEEDS)
     for world in worlds:
         baseline = [scores[world, "epsilon_greedy"][seed] for seed in seeds]
         if world in EASY:
@@ -162,7 +162,7 @@ def best_scale(store: Path, world: str, scales: Sequence[float]) -> float:
 def speed() -> bool:
     """Measure a step on one core, in the world with the largest frames; return whether the bars hold."""
     held = True
-    for method, most in MOST_MILLISECONDS.items():
+    for method, most in MAX_MILLISECONDS.items():
         config = run("open_field", method, 0)
         config = replace(config, exploration=replace(config.exploration, epsilon_decay_steps=1))
         if method == "rnd":

@@ -179,7 +179,7 @@ def test_a_noisy_run_is_exact_to_resume_and_evaluation_does_not_change_its_train
     )
     list(islice(plain.steps(), 250))
     again = Loop(plain.config)
-    again.load_state(plain.state(), {name: pack() for name, pack in plain.lasting().items()})
+    again.load_state(plain.state(), {name: pack() for name, pack in plain.immutable().items()})
     assert list(islice(plain.steps(), 40)) == list(islice(again.steps(), 40))
     while evaluated.tracker.training_steps < plain.tracker.training_steps:
         next(evaluated.steps())

@@ -205,7 +205,7 @@ def test_a_lasting_part_keeps_its_bytes_as_long_as_all_its_entries_are_kept() ->
     seen: dict[str, bytes] = {}
     for length in (9, 1, 12, 30, 2, 2, 40, 25):
         play(replay, [0.5] * length)
-        for name, pack in replay.lasting().items():
+        for name, pack in replay.immutable().items():
             kind, _, number = name.partition("/")
             if kind == "dictionary" or int(number) * 16 >= replay.added - 64:
                 data = pack()
@@ -219,7 +219,7 @@ def test_parts_saved_long_ago_restore_only_what_is_still_kept_in_whatever_order_
     saved: dict[str, bytes] = {}
     for number in range(60):
         play(replay, [number / 64.0], [float(number)], ends=number % 9 == 8)
-        saved = {name: saved.get(name) or pack() for name, pack in replay.lasting().items()}
+        saved = {name: saved.get(name) or pack() for name, pack in replay.immutable().items()}
         other = new_replay(13)
         other.load_state(arrays.unpack(arrays.pack(replay.state())), dict(reversed(saved.items())))
         expected, found = replay.decoded(), other.decoded()
@@ -388,8 +388,8 @@ class ReplayBesideAList(RuleBasedStateMachine):
     @rule(resumes=st.booleans())
     def save(self, resumes: bool) -> None:
         """Pack new lasting parts only, as checkpoints do; perhaps go on in a new replay made from the bytes."""
-        lasting = self.replay.lasting()
-        self.saved = {name: self.saved.get(name) or pack() for name, pack in lasting.items()}
+        immutable = self.replay.immutable()
+        self.saved = {name: self.saved.get(name) or pack() for name, pack in immutable.items()}
         state = arrays.pack(self.replay.state())
         if resumes:
             generator = generator_state(self.replay._generator)

@@ -20,7 +20,7 @@ from offpiste.analysis.findings import judge
 from offpiste.analysis.load import load
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.results import Results
-from offpiste.analysis.summary import curves, score_table, summarise
+from offpiste.analysis.summary import curves, scores_by_game, summarise
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
@@ -140,7 +140,7 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
             assert key == other_key
             np.testing.assert_array_equal(one.returns, other.returns)
             np.testing.assert_array_equal(one.frames, other.frames)
-        scores, scores_there = score_table(summarise(outside)), score_table(summarise(inside))
+        scores, scores_there = scores_by_game(summarise(outside)), scores_by_game(summarise(inside))
         assert scores == scores_there
         assert repr(judge(PAPER, {"final": scores})) == repr(judge(PAPER, {"final": scores_there}))
 

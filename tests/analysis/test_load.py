@@ -17,7 +17,7 @@ from offpiste.analysis.bundling import bundle_store
 from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
 from offpiste.analysis.runs import LoadWarning
-from offpiste.analysis.summary import curves, score_table, summarise
+from offpiste.analysis.summary import curves, scores_by_game, summarise
 from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.errors import StoreError
 from offpiste.run.train import train
@@ -57,9 +57,9 @@ def write_checkpoint(store: Folder, config: RunConfig, returns: tuple[float, ...
         records.seal(number)
     for _ in range(open_rows):
         records.add("episodes", episode_rows(returns)[-1])
-    changing = {"records": arrays.pack(records.state()), "replay": b"large, and not to be read"}
+    mutable = {"records": arrays.pack(records.state()), "replay": b"large, and not to be read"}
     attempt = begin_attempt(folder, vars(attempt_row()))
-    Checkpoints(folder, attempt).save(100 * len(returns), changing, records.lasting())
+    Checkpoints(folder, attempt).save(100 * len(returns), mutable, records.immutable())
     folder.put("status.json", json.dumps({"state": "running", "target_frames": config.frames}).encode())
     return folder
 
@@ -195,7 +195,7 @@ def test_a_bad_run_is_named_and_the_good_one_is_read(
     assert len(results.runs) == 1 + left
     assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
     assert len(curves(results)["freeway", "epsilon_greedy"].runs) == 1 + left
-    assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
+    assert list(scores_by_game(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
 
 
 def test_episodes_that_cannot_be_read_are_named_when_they_are_asked_for(store: Folder) -> None:
@@ -265,7 +265,7 @@ def test_a_return_that_is_no_number_is_named_and_gives_no_score(store: Folder) -
     write_run(store, config_of(seed=1), THREE)
     results = load(store)
     assert [(warning.kind, warning.where) for warning in results.warnings] == [("not a number", bad)]
-    assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
+    assert list(scores_by_game(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
 
 
 def test_a_copy_of_a_run_does_not_count_as_another_seed(store: Folder) -> None:
@@ -416,7 +416,7 @@ def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
         "import sys\n"
         "from offpiste.analysis import benchmarks, findings, load, reference, stats, summary\n"
         "results = load.load(sys.argv[1])\n"
-        "findings.judge(benchmarks.PAPER, {'final': summary.score_table(summary.summarise(results))})\n"
+        "findings.judge(benchmarks.PAPER, {'final': summary.scores_by_game(summary.summarise(results))})\n"
         "print(sorted({'torch', 'ray', 'offpiste.run'} & set(sys.modules)))\n"
     )
     ran = subprocess.run(

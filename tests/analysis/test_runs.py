@@ -7,7 +7,7 @@ import pytest
 
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import differences
-from offpiste.analysis.summary import score_table, summarise
+from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import AgentConfig, BonusConfig
 from offpiste.parsing import from_dict, to_dict
 from offpiste.store.storage import Folder
@@ -88,4 +88,4 @@ def test_variants_are_arms_of_their_own(store: Folder) -> None:
     write_run(store, config_of(method_name="cts", bonus=replace(cts, scale=0.2), variant="beta=0.2"), THREE)
     results = load(store)
     assert differences(results.runs) == ""
-    assert sorted(score_table(summarise(results))["freeway"]) == ["cts", "cts beta=0.2"]
+    assert sorted(scores_by_game(summarise(results))["freeway"]) == ["cts", "cts beta=0.2"]

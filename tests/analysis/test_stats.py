@@ -260,9 +260,9 @@ def test_no_number_of_seeds_shows_that_equal_methods_differ() -> None:
 
 def test_fewer_seeds_than_the_fewest_show_nothing() -> None:
     """Five wins have a chance of 1/32, four of 1/16; shared by four tests, it takes seven."""
-    assert stats.fewest_seeds() == 5
-    assert stats.fewest_seeds(4) == 7
-    assert stats.fewest_seeds(1, games=5) == 1
+    assert stats.min_seeds() == 5
+    assert stats.min_seeds(4) == 7
+    assert stats.min_seeds(1, games=5) == 1
 
 
 def test_raising_all_runs_by_more_than_their_spread_is_a_sure_improvement() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from offpiste.analysis.load import load
 from offpiste.analysis.results import Results
-from offpiste.analysis.summary import curves, score_table, summarise
+from offpiste.analysis.summary import curves, scores_by_game, summarise
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
@@ -42,7 +42,7 @@ def test_a_run_in_numbers(results: Results) -> None:
 
 
 def test_runs_that_have_not_come_so_far_have_no_score_in_the_table(results: Results) -> None:
-    assert list(score_table(summarise(results))["freeway"]["epsilon_greedy"].values()) == [4.5]
+    assert list(scores_by_game(summarise(results))["freeway"]["epsilon_greedy"].values()) == [4.5]
 
 
 def test_all_runs_can_be_held_to_an_earlier_frame(results: Results) -> None:
@@ -51,7 +51,7 @@ def test_all_runs_can_be_held_to_an_earlier_frame(results: Results) -> None:
     assert [summary.reached for summary in summaries] == [True, True, True]
     assert summaries[0].first_reward_frame == np.inf  # it came later
     assert summaries[0].rooms == 2.0
-    scores = score_table(summaries)["freeway"]["epsilon_greedy"]
+    scores = scores_by_game(summaries)["freeway"]["epsilon_greedy"]
     assert [key[1] for key in scores] == [0, 1, 2]
 
 
@@ -80,7 +80,7 @@ def test_mixed_runs_of_one_seed_are_all_in_the_table(tmp_path: Path) -> None:
     slower = config_of(method_name="epsilon_greedy")
     object.__setattr__(slower.exploration, "epsilon_final", 0.5)
     write_run(store.below("other"), slower, [2.0, 2.0, 2.0])
-    scores = score_table(summarise(load(store)))["freeway"]["epsilon_greedy"]
+    scores = scores_by_game(summarise(load(store)))["freeway"]["epsilon_greedy"]
     assert sorted(scores.values()) == [1.0, 2.0]
 
 
@@ -95,7 +95,7 @@ def test_the_evaluation_after_the_last_whole_iteration_counts_and_no_earlier_one
     assert np.isnan(second.evaluation)
     assert second.best_evaluation == 12.0
     assert np.isnan([third.evaluation, third.best_evaluation]).all()
-    assert list(score_table([first, second, third], "evaluation")["freeway"]["epsilon_greedy"].values()) == [3.0]
+    assert list(scores_by_game([first, second, third], "evaluation")["freeway"]["epsilon_greedy"].values()) == [3.0]
     assert [found.evaluation for found in summarise(results, frames=800)][:2] == [12.0, 12.0]
     assert [found.best_evaluation for found in summarise(results, frames=400)][:2] == [9.0, 9.0]
 

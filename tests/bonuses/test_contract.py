@@ -13,9 +13,9 @@ import torch
 from offpiste.bonuses.contract import play
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import new_transition, visits, warm_up
-from offpiste.bonuses.contract.report import Check, Report, Result
+from offpiste.bonuses.contract.report import Check, CheckReport, Result
 from offpiste.bonuses.registry import built_in, find
-from offpiste.worlds.base import MOST_ACTIONS
+from offpiste.worlds.base import MAX_ACTIONS
 from tests.bonuses import broken
 from tests.sameness import global_generators
 
@@ -24,11 +24,11 @@ PLAIN = {Check.LEARN, Check.SCALARS}
 check_here = functools.partial(check_bonus, new_process=False)
 
 
-def outcomes(report: Report, outcome: str) -> set[Check]:
+def outcomes(report: CheckReport, outcome: str) -> set[Check]:
     return {result.check for result in report.results if result.outcome == outcome}
 
 
-def words(report: Report, which: Check) -> str:
+def words(report: CheckReport, which: Check) -> str:
     return next(result.words for result in report.results if result.check is which)
 
 
@@ -200,7 +200,7 @@ def test_global_generators_threads_and_denormal_numbers_are_the_callers_again_af
 
 def test_a_report_reads_as_one_line_per_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    report = Report(
+    report = CheckReport(
         "mine:Mine",
         (
             Result(Check.MAKING, "ok"),
@@ -225,7 +225,7 @@ def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
     steps = warm_up()
     assert len(steps) == 2_000
     assert len({step.frame.tobytes() for step in steps}) > 1_600
-    assert len({step.action for step in steps}) == MOST_ACTIONS
+    assert len({step.action for step in steps}) == MAX_ACTIONS
     assert sum(step.reward != 0.0 for step in steps) > 10
     endings = {(step.terminated, step.truncated) for step in steps[: play.SAVED_AFTER_STEPS]}
     assert endings == {(False, False), (True, False), (False, True)}

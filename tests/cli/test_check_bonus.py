@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from offpiste.bonuses.contract.report import Report
+from offpiste.bonuses.contract.report import CheckReport
 from offpiste.cli import check_bonus, main
 
 
@@ -58,9 +58,9 @@ def test_options_on_the_command_line_are_those_of_train_and_win_over_the_file(
 ) -> None:
     checked: list[Any] = []
 
-    def check(kind: type[Any], options: Any, _: float) -> Report:
+    def check(kind: type[Any], options: Any, _: float) -> CheckReport:
         checked.append((kind.__name__, options))
-        return Report("", ())
+        return CheckReport("", ())
 
     monkeypatch.setattr("offpiste.bonuses.contract.check.check_bonus", check)
     file = tmp_path / "options.toml"

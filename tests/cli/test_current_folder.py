@@ -12,7 +12,7 @@ import tomli_w
 
 from offpiste.bonuses.contract.new_process import paid_in_new_process
 from offpiste.bonuses.contract.play import COMPARED_STEPS
-from offpiste.bonuses.contract.specimen import Saved
+from offpiste.bonuses.contract.specimen import SavedBonus
 from offpiste.bonuses.registry import find
 from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
@@ -126,7 +126,7 @@ def test_the_new_process_of_check_bonus_looks_in_the_current_folder_last(
     add_bonus(hostile)
     monkeypatch.chdir(hostile)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    saved = Saved(arrays.pack({}), generator_state(stream(0, "bonus")), observed=COMPARED_STEPS - 2)
+    saved = SavedBonus(arrays.pack({}), generator_state(stream(0, "bonus")), observed=COMPARED_STEPS - 2)
     try:
         assert paid_in_new_process(find("mine:Mine"), {}, saved, learns=False) == [0.5, 0.5]
     finally:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from offpiste.cli import main
-from offpiste.cli.demo import BARS, CELLS, SIZE, Arm, plot
+from offpiste.cli.demo import BARS, CELLS, SIZE, Contender, plot
 
 
 def test_the_demo_plays_both_agents_and_says_what_to_type_next(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,9 +23,9 @@ def test_no_time_at_all_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "above 0" in capsys.readouterr().err
 
 
-def arm(name: str, cells: list[int]) -> Arm:
+def arm(name: str, cells: list[int]) -> Contender:
     loop: Any = SimpleNamespace()
-    return Arm(name, loop, np.zeros((SIZE + 1, SIZE + 1), np.int64), cells)
+    return Contender(name, loop, np.zeros((SIZE + 1, SIZE + 1), np.int64), cells)
 
 
 def test_the_plot_shows_the_share_of_cells_over_time() -> None:

@@ -15,7 +15,7 @@ from offpiste.config import RunConfig
 from offpiste.parsing import to_toml
 from offpiste.store.storage import Folder
 from offpiste.study import cost, engine, status
-from offpiste.study.driver import Summary
+from offpiste.study.driver import StudySummary
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
 from tests.cli.test_main import Said
@@ -111,14 +111,15 @@ def test_an_unknown_key_is_refused_with_a_suggestion(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("summary", "code"), [(Summary(3, 0, 0), 0), (Summary(2, 1, 0), 1), (Summary(1, 1, 1), 1), (Summary(1, 0, 2), 75)]
+    ("summary", "code"),
+    [(StudySummary(3, 0, 0), 0), (StudySummary(2, 1, 0), 1), (StudySummary(1, 1, 1), 1), (StudySummary(1, 0, 2), 75)],
 )
 def test_the_exit_code_of_a_study_says_how_it_went(
-    summary: Summary, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    summary: StudySummary, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[Any] = []
 
-    def run_study(*arguments: Any, **named: Any) -> Summary:
+    def run_study(*arguments: Any, **named: Any) -> StudySummary:
         asked.append((arguments[0].name, arguments[0].bonus_sources, *arguments[1:3], arguments[4], named))
         return summary
 

@@ -9,7 +9,7 @@ import pytest
 from offpiste.cli import try_bonus
 from offpiste.store.storage import Folder
 from offpiste.study import engine
-from offpiste.study.driver import Summary
+from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
 from tests.analysis.small_store import write_run
 from tests.cli.test_main import Said
@@ -20,12 +20,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     """The studies that were run; every run of them earned 0.6 in each episode."""
     studies: list[Study] = []
 
-    def run_study(study: Study, content: bytes, location: str, *_: Any, **__: Any) -> Summary:
+    def run_study(study: Study, content: bytes, location: str, *_: Any, **__: Any) -> StudySummary:
         studies.append(study)
         for run in study.runs:
             short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
             write_run(Folder(location), short, [0.6, 0.6], evaluations=[0.6, 0.6])
-        return Summary(len(study.runs), 0, 0)
+        return StudySummary(len(study.runs), 0, 0)
 
     monkeypatch.setattr(engine, "run_study", run_study)
     monkeypatch.setattr(try_bonus, "published", list)
@@ -54,7 +54,7 @@ def test_a_trial_tunes_before_it_runs_every_world(ran: list[Study], tmp_path: Pa
 def test_a_trial_that_was_told_to_stop_says_that_it_can_be_continued(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "run_study", lambda *_, **__: Summary(1, 0, 5))
+    monkeypatch.setattr(engine, "run_study", lambda *_, **__: StudySummary(1, 0, 5))
     said = Said(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
     assert said.code == 75
     assert "the same command continues" in said.errors
@@ -63,7 +63,7 @@ def test_a_trial_that_was_told_to_stop_says_that_it_can_be_continued(
 def test_a_bonus_whose_runs_fail_is_told_where_to_look(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "run_study", lambda *_, **__: Summary(1, 5, 0))
+    monkeypatch.setattr(engine, "run_study", lambda *_, **__: StudySummary(1, 5, 0))
     said = Said(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
     assert said.code == 1
     assert "5 runs failed; quarantine.json in the folder of each tells why" in said.errors

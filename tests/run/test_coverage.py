@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from offpiste.config import WorldConfig
-from offpiste.run.coverage import Coverage, picture_cell
+from offpiste.run.coverage import Coverage, frame_cell
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.records import cells_table
@@ -133,7 +133,7 @@ def test_with_a_location_the_memory_counts_and_the_picture_does_not() -> None:
 
 
 def test_a_picture_falls_into_eight_shades() -> None:
-    cells = [picture_cell(shade(value)) for value in range(256)]
+    cells = [frame_cell(shade(value)) for value in range(256)]
     assert [cells.index(cell) for cell in dict.fromkeys(cells)] == [0, 32, 64, 96, 128, 160, 192, 224]
 
 
@@ -141,16 +141,16 @@ def test_a_row_of_the_coarse_picture_is_an_eighth_of_its_height() -> None:
     row, inside = shade(0), shade(0)
     row[21:31] = 255  # all but half a line of the third of eight rows
     inside[22] = 255  # a line of its ten and a half: a mean of 24, still the darkest shade
-    assert picture_cell(row) != picture_cell(shade(0))
-    assert picture_cell(inside) == picture_cell(shade(0))
+    assert frame_cell(row) != frame_cell(shade(0))
+    assert frame_cell(inside) == frame_cell(shade(0))
 
 
 def test_a_column_of_the_coarse_picture_is_an_eleventh_of_its_width() -> None:
     line = shade(0)
     line[:, 0] = 255  # one of 84/11 = 7.6 pixels: a mean of 33, the second shade
-    assert picture_cell(line) != picture_cell(shade(0))
+    assert frame_cell(line) != frame_cell(shade(0))
     line[:, 0] = 240  # 31, still the darkest
-    assert picture_cell(line) == picture_cell(shade(0))
+    assert frame_cell(line) == frame_cell(shade(0))
 
 
 def test_little_noise_does_not_make_a_new_picture() -> None:
@@ -158,20 +158,20 @@ def test_little_noise_does_not_make_a_new_picture() -> None:
     scene = np.array([48, 112, 176, 208])[:, None].repeat(21, 0).repeat(84, 1)  # the middles of four shades
     for _ in range(20):
         noise = generator.integers(-20, 21, scene.shape)
-        assert picture_cell((scene + noise).astype(np.uint8)) == picture_cell(scene.astype(np.uint8))
+        assert frame_cell((scene + noise).astype(np.uint8)) == frame_cell(scene.astype(np.uint8))
 
 
 def test_scenes_of_real_games_differ_and_the_same_scene_does_not() -> None:
     games = ("montezuma_revenge", "pitfall", "solaris", "hero")
-    cells = {game: {picture_cell(frame) for frame in first_frames(game, 3)} for game in games}
-    again = {game: {picture_cell(frame) for frame in first_frames(game, 3)} for game in games}
+    cells = {game: {frame_cell(frame) for frame in first_frames(game, 3)} for game in games}
+    again = {game: {frame_cell(frame) for frame in first_frames(game, 3)} for game in games}
     assert again == cells
     assert len(set.union(*cells.values())) == sum(len(found) for found in cells.values())
 
 
 @pytest.mark.parametrize("game", [game.name for game in GAMES.values() if game.location is None])
 def test_where_pictures_are_all_there_is_they_tell_some_scenes_apart(game: str) -> None:
-    assert len({picture_cell(frame) for frame in first_frames(game, 12)}) >= 2
+    assert len({frame_cell(frame) for frame in first_frames(game, 12)}) >= 2
 
 
 @pytest.mark.parametrize("location", [None, MONTEZUMA], ids=["picture", "place"])
@@ -212,7 +212,7 @@ def test_first_steps_and_visits_are_those_of_a_dictionary(location: Location | N
         memory = ram(room=int(generator.integers(3)), x=int(generator.integers(64)), y=int(generator.integers(64)))
         frame = shade(int(generator.integers(256)))
         coverage.visit(memory, frame, step)
-        cell = picture_cell(frame) if location is None else location.place(memory)[1]
+        cell = frame_cell(frame) if location is None else location.place(memory)[1]
         expected.setdefault(cell, [step, 0])[1] += 1
         if step == 200:  # saved, and restored in its own place
             again.load_state(arrays.unpack(arrays.pack(coverage.state())))
@@ -237,7 +237,7 @@ def test_cells_become_rows_with_room_x_and_y_where_they_are_known() -> None:
     assert cells_table(half_known.cells()).to_pylist() == rows
     unknown = Coverage(None)
     unknown.visit(ram(), shade(0), 3)
-    rows = [nowhere | {"cell": picture_cell(shade(0)), "first_step": 3, "visits": 1}]
+    rows = [nowhere | {"cell": frame_cell(shade(0)), "first_step": 3, "visits": 1}]
     assert cells_table(unknown.cells()).to_pylist() == rows
 
 

@@ -57,9 +57,9 @@ def assert_same_state(one: Loop, two: Loop) -> None:
 def restored(loop: Loop, bonus: NumberedBonus | None = None) -> Loop:
     """Return a new loop that went through bytes."""
     state = {part: arrays.unpack(arrays.pack(values)) for part, values in loop.state().items()}
-    lasting = {name: pack() for name, pack in loop.lasting().items()}
+    immutable = {name: pack() for name, pack in loop.immutable().items()}
     again = Loop(loop.config, bonus)
-    again.load_state(state, lasting)
+    again.load_state(state, immutable)
     return again
 
 

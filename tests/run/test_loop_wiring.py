@@ -379,7 +379,7 @@ def test_a_bonus_that_draws_and_learns_resumes_with_the_draws_it_would_have_had(
     take(original, 60)
     again = Loop(config)
     state = {part: arrays.unpack(arrays.pack(values)) for part, values in original.state().items()}
-    again.load_state(state, {name: pack() for name, pack in original.lasting().items()})
+    again.load_state(state, {name: pack() for name, pack in original.immutable().items()})
     assert take(original, 40) == take(again, 40)
     assert original.bonus is not None
     assert again.bonus is not None

@@ -144,7 +144,7 @@ def test_a_loop_restored_at_any_step_closes_its_window_the_same() -> None:
         if 44 <= number < 56:
             again[number] = Loop(CURIOUS)
             state = {key: arrays.unpack(arrays.pack(value)) for key, value in loop.state().items()}
-            again[number].load_state(state, {key: give() for key, give in loop.lasting().items()})
+            again[number].load_state(state, {key: give() for key, give in loop.immutable().items()})
     for number, restored in again.items():
         steps = restored.steps()
         end = number + 4 - number % 4

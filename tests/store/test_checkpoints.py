@@ -52,7 +52,7 @@ class Recorder(Folder):
         super().delete(name)
 
 
-def lasting(**values: bytes) -> dict[str, Callable[[], bytes]]:
+def immutable(**values: bytes) -> dict[str, Callable[[], bytes]]:
     return {f"chunk/{key}": lambda value=value: value for key, value in values.items()}  # type: ignore[misc]
 
 
@@ -76,7 +76,7 @@ def restored_objects(folder: Folder) -> Mapping[str, bytes]:
 
 
 def test_what_was_saved_is_restored_by_another_attempt(folder: Folder) -> None:
-    saved = begun(folder).save(7, FIRST, lasting(a=b"one", b=b"three"))
+    saved = begun(folder).save(7, FIRST, immutable(a=b"one", b=b"three"))
     restored = begun(folder).restore()
     assert restored is not None
     assert restored.step == 7
@@ -125,11 +125,11 @@ def test_a_lasting_object_is_made_and_written_once_and_named_by_every_later_mani
 
 def test_a_lasting_object_that_is_no_longer_given_is_dropped(folder: Folder) -> None:
     checkpoints = begun(folder)
-    checkpoints.save(1, FIRST, lasting(a=b"one", b=b"two"))
-    checkpoints.save(2, FIRST, lasting(b=b"two"))
+    checkpoints.save(1, FIRST, immutable(a=b"one", b=b"two"))
+    checkpoints.save(2, FIRST, immutable(b=b"two"))
     assert manifest(folder)["objects"].keys() == {"loop", "agent", "chunk/b"}
     assert any(name.endswith("chunk-a") for name in folder.list("objects"))  # the manifest before still names it
-    checkpoints.save(3, FIRST, lasting(b=b"two"))
+    checkpoints.save(3, FIRST, immutable(b=b"two"))
     assert not any(name.endswith("chunk-a") for name in folder.list("objects"))
 
 
@@ -162,8 +162,8 @@ def test_a_broken_object_of_the_newest_checkpoint_leads_back_to_the_one_before(
     folder: Folder, damage: Callable[[bytes], bytes] | None, message: str
 ) -> None:
     checkpoints = begun(folder)
-    checkpoints.save(1, FIRST, lasting(a=b"one"))
-    checkpoints.save(2, SECOND, lasting(a=b"one"))
+    checkpoints.save(1, FIRST, immutable(a=b"one"))
+    checkpoints.save(2, SECOND, immutable(a=b"one"))
     victim = manifest(folder)["objects"]["agent"]["name"]
     if damage is None:
         folder.delete(victim)
@@ -176,7 +176,7 @@ def test_a_broken_object_of_the_newest_checkpoint_leads_back_to_the_one_before(
     assert (restored.step, restored.objects) == (1, FIRST | {"chunk/a": b"one"})
     assert restored.broken == [f"{victim} {message}"]
     assert folder.list("manifests") == [whole, broken]  # nothing is deleted before there is a new checkpoint
-    later.save(2, SECOND, lasting(a=b"one"))
+    later.save(2, SECOND, immutable(a=b"one"))
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
     assert whole in folder.list("manifests")
     assert broken not in folder.list("manifests")
@@ -251,8 +251,8 @@ def test_looking_at_the_newest_whole_checkpoint_changes_nothing(folder: Folder) 
 def test_only_what_the_last_two_manifests_name_is_kept(folder: Folder) -> None:
     checkpoints = begun(folder)
     for step in range(1, 6):
-        changing = {"loop": b"loop %d" % step}
-        checkpoints.save(step, changing, {f"chunk/{step // 2}": lambda: b"chunk"})
+        mutable = {"loop": b"loop %d" % step}
+        checkpoints.save(step, mutable, {f"chunk/{step // 2}": lambda: b"chunk"})
         named = {
             entry["name"].removeprefix("objects/")
             for name in folder.list("manifests")
@@ -312,8 +312,8 @@ def test_a_checkpoint_that_the_store_lost_at_once_is_an_error_and_nothing_older_
 ) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
-    checkpoints.save(1, FIRST, lasting(a=b"one"))
-    checkpoints.save(2, FIRST, lasting(a=b"one"))
+    checkpoints.save(1, FIRST, immutable(a=b"one"))
+    checkpoints.save(2, FIRST, immutable(a=b"one"))
     before = contents(folder)
 
     def lose(name: str) -> None:
@@ -325,11 +325,11 @@ def test_a_checkpoint_that_the_store_lost_at_once_is_an_error_and_nothing_older_
 
     folder.before_put = lose
     with pytest.raises(StoreError, match=r"lost what was just written for step 3: agent; the checkpoints before it"):
-        checkpoints.save(3, SECOND, lasting(a=b"one", b=b"two"))
+        checkpoints.save(3, SECOND, immutable(a=b"one", b=b"two"))
     assert folder.deletes == []
     assert before.items() <= contents(folder).items()
     folder.before_put = lambda _: None
-    checkpoints.save(4, SECOND, lasting(a=b"one", b=b"two"))
+    checkpoints.save(4, SECOND, immutable(a=b"one", b=b"two"))
     assert [int(name.partition("-")[0]) for name in folder.list("manifests")] == [2, 4]
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one", "chunk/b": b"two"}
 
@@ -350,11 +350,11 @@ def test_an_object_on_a_disk_that_was_written_wrong_is_noticed_by_its_checksum(t
 
 def test_an_object_written_long_ago_that_is_gone_is_written_again_by_the_next_checkpoint(folder: Folder) -> None:
     checkpoints = begun(folder)
-    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    checkpoints.save(1, FIRST, immutable(a=b"one"))
     folder.delete(manifest(folder)["objects"]["chunk/a"]["name"])
     with pytest.raises(StoreError, match="chunk/a"):
-        checkpoints.save(2, SECOND, lasting(a=b"one"))
-    checkpoints.save(3, SECOND, lasting(a=b"one"))
+        checkpoints.save(2, SECOND, immutable(a=b"one"))
+    checkpoints.save(3, SECOND, immutable(a=b"one"))
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
 
 
@@ -381,15 +381,15 @@ def late_saves(path: Path) -> Iterator[Callable[[], bool]]:
         folders.append(Folder(path / f"{next(numbers):03d}"))
         first = begun(folders[-1])
         if first.restore() is None:
-            first.save(1, FIRST, lasting(a=b"one", b=b"two"))
-            first.save(2, FIRST, lasting(a=b"one", b=b"two"))
-            first.save(3, FIRST, lasting(a=b"one"))
+            first.save(1, FIRST, immutable(a=b"one", b=b"two"))
+            first.save(2, FIRST, immutable(a=b"one", b=b"two"))
+            first.save(3, FIRST, immutable(a=b"one"))
 
     def other() -> None:
         second = begun(folders[-1])
         second.restore()
         for step in (5, 7, 9):
-            second.save(step, SECOND, lasting(a=b"one", c=b"three"))
+            second.save(step, SECOND, immutable(a=b"one", c=b"three"))
 
     yield from every_sleep(sleeper, other)
 
@@ -490,9 +490,9 @@ def test_what_a_superseded_attempt_still_managed_to_write_gives_way_to_the_newer
 
 def test_two_attempts_that_save_the_same_step_use_different_names(location: str) -> None:
     one, two = Recorder(location), Recorder(location)
-    begun(one).save(5, FIRST, lasting(a=b"one"))
+    begun(one).save(5, FIRST, immutable(a=b"one"))
     # The second starts from nothing, as if the first manifest had been lost, so it writes everything again.
-    begun(two).save(5, SECOND, lasting(a=b"one"))
+    begun(two).save(5, SECOND, immutable(a=b"one"))
     assert set(one.puts).isdisjoint(two.puts)
     assert len(one.puts) == len(two.puts) == 5
     assert restored_objects(one) == SECOND | {"chunk/a": b"one"}
@@ -502,10 +502,10 @@ def test_two_attempts_that_save_the_same_step_use_different_names(location: str)
 def test_a_write_that_fails_at_any_moment_leaves_the_checkpoint_before_whole(location: str, failing: int) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
-    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    checkpoints.save(1, FIRST, immutable(a=b"one"))
     folder.puts.clear()
     folder.failing_put = failing
-    both = lasting(a=b"one", b=b"two", c=b"three")
+    both = immutable(a=b"one", b=b"two", c=b"three")
     with pytest.raises(StoreError, match="the disk is full"):
         checkpoints.save(2, SECOND, both)  # two changing objects, two new lasting ones and the manifest
     assert len(folder.puts) == failing
@@ -523,9 +523,9 @@ def test_a_write_that_fails_at_any_moment_leaves_the_checkpoint_before_whole(loc
 def test_five_puts_are_all_that_the_checkpoint_above_makes(location: str) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
-    checkpoints.save(1, FIRST, lasting(a=b"one"))
+    checkpoints.save(1, FIRST, immutable(a=b"one"))
     folder.puts.clear()
-    checkpoints.save(2, SECOND, lasting(a=b"one", b=b"two", c=b"three"))
+    checkpoints.save(2, SECOND, immutable(a=b"one", b=b"two", c=b"three"))
     assert len(folder.puts) == 5
 
 

@@ -183,18 +183,18 @@ def test_a_sealed_part_is_named_by_table_and_number_and_an_empty_one_is_not_made
     log.add("episodes", episode(2))
     log.add("timing", TIMING)
     log.seal(3)
-    assert log.lasting().keys() == {"part/episodes/000001", "part/episodes/000003", "part/timing/000003"}
-    assert from_parquet(log.lasting()["part/episodes/000003"]()) == [dataclasses.asdict(episode(2))]
+    assert log.immutable().keys() == {"part/episodes/000001", "part/episodes/000003", "part/timing/000003"}
+    assert from_parquet(log.immutable()["part/episodes/000003"]()) == [dataclasses.asdict(episode(2))]
 
 
 def test_a_sealed_part_never_changes() -> None:
     log = RecordLog()
     log.add("episodes", episode(1))
     log.seal(1)
-    before = log.lasting()["part/episodes/000001"]()
+    before = log.immutable()["part/episodes/000001"]()
     log.add("episodes", episode(2))
     log.seal(2)
-    assert log.lasting()["part/episodes/000001"]() == before
+    assert log.immutable()["part/episodes/000001"]() == before
 
 
 def test_a_log_goes_on_from_bytes_as_if_it_had_never_stopped() -> None:
@@ -204,7 +204,7 @@ def test_a_log_goes_on_from_bytes_as_if_it_had_never_stopped() -> None:
     log.seal(1)
     log.add("episodes", episode(2, game_return=0.1 + 0.2))
     state = arrays.unpack(arrays.pack(log.state()))
-    again.load_state(state, {name: give() for name, give in log.lasting().items()})
+    again.load_state(state, {name: give() for name, give in log.immutable().items()})
     for each in (log, again):
         each.add("episodes", episode(3))
         each.seal(2)
@@ -212,8 +212,8 @@ def test_a_log_goes_on_from_bytes_as_if_it_had_never_stopped() -> None:
     for table in LOGGED:
         assert again.rows(table) == log.rows(table)
     assert numbers(again) == [1, 2, 3, 4]
-    assert {name: give() for name, give in again.lasting().items()} == {
-        name: give() for name, give in log.lasting().items()
+    assert {name: give() for name, give in again.immutable().items()} == {
+        name: give() for name, give in log.immutable().items()
     }
 
 

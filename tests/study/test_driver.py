@@ -13,13 +13,13 @@ from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
-from offpiste.study.driver import Outcome, Summary, drive
+from offpiste.study.driver import Outcome, StudySummary, drive
 from offpiste.study.plan import Study
 from tests.study.small import leave_status, tiny_study
 
 DONE, PAUSED, LOST = Outcome("finished"), Outcome("paused"), Outcome("lost", "its machine is gone")
 FAILED = Outcome("failed", "ValueError: no", "Traceback\nValueError: no")
-HOPELESS = Outcome("hopeless", "NotFinite: nan", "Traceback\nNotFinite: nan")
+NOT_RETRYABLE = Outcome("hopeless", "NotFinite: nan", "Traceback\nNotFinite: nan")
 
 
 class Played:
@@ -76,7 +76,7 @@ def store(tmp_path: Path) -> Folder:
 
 def driven(
     study: Study, store: Folder, workers: Played, stopping: Callable[[], bool] = lambda: False, **options: Any
-) -> tuple[Summary, list[str]]:
+) -> tuple[StudySummary, list[str]]:
     said: list[str] = []
     return drive(study, store, workers, said.append, stopping, **options), said
 
@@ -85,7 +85,7 @@ def test_every_run_is_started_once_when_nothing_goes_wrong(store: Folder) -> Non
     study = tiny_study(seeds=list(range(10)))
     workers = Played(store)
     summary, _ = driven(study, store, workers)
-    assert summary == Summary(done=10, failed=0, left=0)
+    assert summary == StudySummary(done=10, failed=0, left=0)
     assert workers.started == [run.run_id for run in study.runs]
 
 
@@ -105,7 +105,7 @@ def test_asking_again_skips_what_is_done_and_begins_with_what_was_begun(store: F
     workers = Played(store)
     summary, _ = driven(study, store, workers)
     assert workers.started == [runs[2].run_id, runs[3].run_id, runs[1].run_id]
-    assert summary == Summary(4, 0, 0)
+    assert summary == StudySummary(4, 0, 0)
 
 
 def test_a_finished_run_whose_replay_is_still_there_is_tidied_up(store: Folder) -> None:
@@ -114,7 +114,7 @@ def test_a_finished_run_whose_replay_is_still_there_is_tidied_up(store: Folder) 
         leave_status(store.below(run.run_id), run, "finished", 400)
     store.below(study.runs[0].run_id).put(layout.RESULTS, b"{}")
     workers = Played(store)
-    assert driven(study, store, workers)[0] == Summary(2, 0, 0)
+    assert driven(study, store, workers)[0] == StudySummary(2, 0, 0)
     assert workers.started == [study.runs[1].run_id]
 
 
@@ -124,7 +124,7 @@ def test_a_study_that_grows_or_shrinks_leaves_finished_runs_alone(store: Folder)
         leave_status(store.below(run.run_id), run, "finished", 400)
     before = {name: store.get(f"{run.run_id}/{name}") for run in small.runs for name in ("status.json", "run.json")}
     workers = Played(store)
-    assert driven(tiny_study(seeds=[1, 2], keep="all"), store, workers)[0] == Summary(2, 0, 0)
+    assert driven(tiny_study(seeds=[1, 2], keep="all"), store, workers)[0] == StudySummary(2, 0, 0)
     assert workers.started == ["freeway/epsilon_greedy/seed-2"]
     assert before == {
         name: store.get(f"{run.run_id}/{name}") for run in small.runs for name in ("status.json", "run.json")
@@ -135,7 +135,7 @@ def test_lost_machines_and_told_workers_never_count_against_a_run(store: Folder)
     study = tiny_study(seeds=[0])
     name = study.runs[0].run_id
     workers = Played(store, {name: [LOST, PAUSED] * 10})
-    assert driven(study, store, workers)[0] == Summary(1, 0, 0)
+    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
     assert workers.started == [name] * 21
 
 
@@ -144,13 +144,13 @@ def test_the_third_failure_without_a_new_checkpoint_sets_a_run_aside_and_the_res
     name = study.runs[1].run_id
     workers = Played(store, {name: [FAILED] * 9})
     summary, said = driven(study, store, workers)
-    assert summary == Summary(done=2, failed=1, left=0)
+    assert summary == StudySummary(done=2, failed=1, left=0)
     assert workers.started.count(name) == 3
     assert f"{name} is set aside: ValueError: no" in said
     (seen,) = status.read_all(store, study.runs[1:2])
     assert (seen.state, seen.note) == ("failed", "ValueError: no")
     again = Played(store)
-    assert driven(study, store, again)[0] == Summary(2, 1, 0)
+    assert driven(study, store, again)[0] == StudySummary(2, 1, 0)
     assert name not in again.started
 
 
@@ -179,15 +179,15 @@ def test_a_failure_after_a_new_checkpoint_starts_the_count_anew(store: Folder) -
         FAILED,
         workers.with_checkpoint(name, 20, FAILED),
     ]
-    assert driven(study, store, workers)[0] == Summary(1, 0, 0)
+    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
     assert workers.started == [name] * 7
 
 
 def test_what_cannot_be_helped_is_set_aside_at_once(store: Folder) -> None:
     study = tiny_study(seeds=[0, 1])
     name = study.runs[0].run_id
-    workers = Played(store, {name: [HOPELESS]})
-    assert driven(study, store, workers)[0] == Summary(1, 1, 0)
+    workers = Played(store, {name: [NOT_RETRYABLE]})
+    assert driven(study, store, workers)[0] == StudySummary(1, 1, 0)
     assert workers.started.count(name) == 1
     written = store.below(name).get(layout.QUARANTINE)
     assert written is not None
@@ -202,8 +202,8 @@ def test_a_run_that_is_let_go_is_tried_again_by_the_same_driver(store: Folder) -
         assert status.lift(store.below(first))
         return FAILED  # and so there is time to look again
 
-    workers = Played(store, {first: [HOPELESS], second: [lift_the_first]})
-    assert driven(study, store, workers)[0] == Summary(2, 0, 0)
+    workers = Played(store, {first: [NOT_RETRYABLE], second: [lift_the_first]})
+    assert driven(study, store, workers)[0] == StudySummary(2, 0, 0)
     assert workers.started.count(first) == 2
 
 
@@ -213,7 +213,7 @@ def test_a_folder_with_another_run_in_it_is_left_out_and_untouched(store: Folder
     leave_status(store.below(other.run_id), other, "finished", 400)
     workers = Played(store)
     summary, said = driven(study, store, workers)
-    assert summary == Summary(1, 1, 0)
+    assert summary == StudySummary(1, 1, 0)
     assert workers.started == [study.runs[1].run_id]
     assert any("the folder holds another run" in line for line in said)
     assert store.below(other.run_id).list() == ["run.json", "status.json"]
@@ -226,11 +226,11 @@ def test_a_finished_run_of_a_bonus_that_was_edited_since_is_not_done(store: Fold
     leave_status(store.below(first.run_id), first, "finished", 400)  # whose run.json names no file
     workers = Played(store)
     summary, said = driven(edited, store, workers)
-    assert (summary, workers.started) == (Summary(1, 1, 0), [second.run_id])
+    assert (summary, workers.started) == (StudySummary(1, 1, 0), [second.run_id])
     assert any("the folder holds a run of the bonus none from before its file was changed" in line for line in said)
-    assert driven(replace(study, bonus_sources={"none": None}), store, Played(store))[0] == Summary(2, 0, 0)
+    assert driven(replace(study, bonus_sources={"none": None}), store, Played(store))[0] == StudySummary(2, 0, 0)
     accepted = driven(edited, store, Played(store), accept_version=True)
-    assert accepted[0] == Summary(2, 0, 0)
+    assert accepted[0] == StudySummary(2, 0, 0)
 
 
 def test_when_the_store_is_away_nothing_is_set_aside(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_when_the_store_is_away_nothing_is_set_aside(store: Folder, monkeypatch:
     monkeypatch.setattr(status, "quarantine", refuse)
     workers = Played(store, {name: [FAILED, FAILED, FAILED, FAILED, DONE]})
     summary, said = driven(study, store, workers)
-    assert summary == Summary(1, 0, 0)
+    assert summary == StudySummary(1, 0, 0)
     assert any("that could not be noted: cannot write: away" in line for line in said)
 
 
@@ -257,7 +257,7 @@ def test_a_run_in_other_hands_is_not_fought_over(store: Folder, clock: list[floa
         return FAILED
 
     workers = Played(store, {taken.run_id: [Outcome("superseded")], study.runs[1].run_id: [PAUSED, finish_elsewhere]})
-    assert driven(study, store, workers)[0] == Summary(2, 0, 0)
+    assert driven(study, store, workers)[0] == StudySummary(2, 0, 0)
     assert workers.started.count(taken.run_id) == 1
 
 
@@ -274,7 +274,7 @@ def test_a_run_in_other_hands_is_not_fought_over_where_its_version_was_accepted(
         return FAILED
 
     workers = Played(store, {taken.run_id: [Outcome("superseded")], study.runs[1].run_id: [PAUSED, finish_elsewhere]})
-    assert driven(study, store, workers, accept_version=True)[0] == Summary(2, 0, 0)
+    assert driven(study, store, workers, accept_version=True)[0] == StudySummary(2, 0, 0)
     assert workers.started.count(taken.run_id) == 1
 
 
@@ -295,7 +295,7 @@ def test_a_store_that_is_away_while_a_run_is_in_other_hands_is_waited_for(
     monkeypatch.setattr("offpiste.study.status.read_one", sometimes)
     leave_status(store.below(taken.run_id), taken, "running", 100, seconds_ago=400)
     workers = Played(store, {taken.run_id: [Outcome("superseded")]})
-    assert driven(study, store, workers)[0] == Summary(1, 0, 0)
+    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
     assert away == [0]
 
 
@@ -304,7 +304,7 @@ def test_a_run_that_other_hands_let_go_of_is_taken_up_again(store: Folder) -> No
     taken = study.runs[0]
     leave_status(store.below(taken.run_id), taken, "running", 100, seconds_ago=400)
     workers = Played(store, {taken.run_id: [Outcome("superseded")]})
-    assert driven(study, store, workers)[0] == Summary(1, 0, 0)
+    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
     assert workers.started == [taken.run_id] * 2
 
 
@@ -321,5 +321,5 @@ def test_told_to_stop_it_waits_for_what_is_under_way_and_starts_nothing_more(sto
     workers = Played(store, {names[0]: [tell_to_stop], names[1]: [PAUSED], names[2]: [DONE], names[3]: [PAUSED]})
     summary, said = driven(study, store, workers, lambda: stop[0])
     assert workers.started == names[:4]
-    assert summary == Summary(done=1, failed=0, left=9)
+    assert summary == StudySummary(done=1, failed=0, left=9)
     assert "told to stop: 3 runs save what they have" in said

@@ -11,8 +11,8 @@ import pytest
 
 from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.evaluate import evaluate
-from offpiste.run.film import film
 from offpiste.run.train import train
+from offpiste.run.video import render_episode
 from offpiste.store import layout
 from offpiste.store.checkpoints import (
     Checkpoints,
@@ -152,4 +152,4 @@ def test_the_last_bonus_model_stays_so_that_the_run_can_be_watched(tmp_path: Pat
     model = newest_object(folder, "bonus")
     keep_results(folder)
     assert newest_object(folder, "bonus") == model
-    assert len(list(film(folder, steps=2, seed=0))) == 2
+    assert len(list(render_episode(folder, steps=2, seed=0))) == 2

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from offpiste.config import AgentConfig
-from offpiste.neural import SameConvolution, as_numbers
+from offpiste.neural import SameConvolution, scale_pixels
 
 _KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
 
@@ -52,7 +52,7 @@ class ValueNetwork(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the logits of the value distributions."""
-        x = as_numbers(states, self.hidden.weight.dtype)
+        x = scale_pixels(states, self.hidden.weight.dtype)
         for convolution in self.convolutions:
             x = torch.relu_(convolution(x))  # [batch, channels, height, width]
         x = x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied

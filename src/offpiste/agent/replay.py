@@ -101,7 +101,7 @@ class Replay:
         valid: NDArray[np.bool_] = inside & ~self.terminal[behind].any(axis=1) & ~self.last_frame[indices]
         return valid
 
-    def lasting(self) -> dict[str, Callable[[], bytes]]:
+    def immutable(self) -> dict[str, Callable[[], bytes]]:
         """Return, by name, the parts that are written once, each as a function that packs it.
 
         A chunk packs to the same bytes for as long as all its entries are kept; later, rows of entries that were let go
@@ -121,13 +121,13 @@ class Replay:
         sealed = self.added // self._frames.chunk_slots * self._frames.chunk_slots
         return state | self._columns(range(sealed, self.added))
 
-    def load_state(self, state: Mapping[str, Any], lasting: Mapping[str, bytes]) -> None:
+    def load_state(self, state: Mapping[str, Any], immutable: Mapping[str, bytes]) -> None:
         """Restore from `state()` and `lasting()`."""
         chunks: dict[int, Chunk] = {}
         dictionaries: dict[int, bytes] = {}
         self.added = state["frames/count"]
         slots = self._frames.chunk_slots
-        for name, data in lasting.items():
+        for name, data in immutable.items():
             kind, _, number = name.partition("/")
             if kind == layout.DICTIONARY:
                 dictionaries[int(number)] = data

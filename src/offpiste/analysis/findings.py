@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from offpiste.analysis.stats import LEVEL, Comparison, Interval, fewest_seeds
+from offpiste.analysis.stats import LEVEL, Comparison, Interval, min_seeds
 
 MARGIN = 0.05
 """What counts as a difference, as a share of the way from random play to the top of a game's scale."""
@@ -48,14 +48,14 @@ class Part:
     """How many of the parts must hold."""
 
     @property
-    def fewest_for(self) -> int:
+    def min_seeds_for(self) -> int:
         """Seeds below which it cannot be shown."""
-        return fewest_seeds(self.shares_for, self.games)
+        return min_seeds(self.shares_for, self.games)
 
     @property
-    def fewest_against(self) -> int:
+    def min_seeds_against(self) -> int:
         """Seeds below which its contrary cannot be shown."""
-        return fewest_seeds(self.shares_against, self.games)
+        return min_seeds(self.shares_against, self.games)
 
 
 @dataclass(frozen=True)
@@ -160,16 +160,18 @@ def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: fl
         reason = "the evidence points both ways: the difference is too small, or too mixed, to call"
     elif missing:
         reason = f"no finished run of {', '.join(missing)}"
-    elif part.seeds < min(part.fewest_for, part.fewest_against):
+    elif part.seeds < min(part.min_seeds_for, part.min_seeds_against):
         reason = (
-            f"needs at least {part.fewest_for} seeds to support it and {part.fewest_against} to contradict it, "
+            f"needs at least {part.min_seeds_for} seeds to support it and {part.min_seeds_against} to contradict it, "
             f"and has {part.seeds}"
         )
     else:
         reason = f"shown neither way with {part.seeds} seeds (p = {part.p_for:.2g} for, {part.p_against:.2g} against)"
-        if part.seeds < max(part.fewest_for, part.fewest_against):
-            word, fewest = max(("support", part.fewest_for), ("contradict", part.fewest_against), key=lambda x: x[1])
-            reason += f"; to {word} it takes at least {fewest} seeds"
+        if part.seeds < max(part.min_seeds_for, part.min_seeds_against):
+            word, needed = max(
+                ("support", part.min_seeds_for), ("contradict", part.min_seeds_against), key=lambda x: x[1]
+            )
+            reason += f"; to {word} it takes at least {needed} seeds"
     return Verdict(finding, verdict, reason, part.p_for, part.p_against, deciding, part.seeds, missing, part)
 
 

@@ -255,7 +255,7 @@ def seeds_needed(probability: float, comparisons: int = 1, power: float = 0.8, m
 
     Exact; `comparisons` is by how many tests the level is shared.
     """
-    for seeds in range(fewest_seeds(comparisons), most + 1):
+    for seeds in range(min_seeds(comparisons), most + 1):
         wins = np.arange(seeds + 1)
         critical = int((special.bdtrc(wins - 1.0, seeds, 0.5) > LEVEL / comparisons).sum())
         if special.bdtrc(critical - 1.0, seeds, probability) >= power:
@@ -263,7 +263,7 @@ def seeds_needed(probability: float, comparisons: int = 1, power: float = 0.8, m
     return None
 
 
-def fewest_seeds(comparisons: float = 1, games: int = 1) -> int:
+def min_seeds(comparisons: float = 1, games: int = 1) -> int:
     """Return the number of seeds below which sign tests cannot show anything, whatever the scores."""
     return math.ceil(math.log2(comparisons / LEVEL) / games)
 

@@ -141,7 +141,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
     return summaries
 
 
-def score_table(summaries: Iterable[Summary], measure: str = "final") -> dict[str, dict[str, dict[Any, float]]]:
+def scores_by_game(summaries: Iterable[Summary], measure: str = "final") -> dict[str, dict[str, dict[Any, float]]]:
     """Return game, arm, run -> the number that is its score, of the runs that have come far enough to have it.
 
     Runs are known by protocol and seed, so that findings can pair equal ones; a number sets apart any that mix.

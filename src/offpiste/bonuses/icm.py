@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, adam_arrays, as_numbers, load_adam, load_network, network_arrays
+from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays, scale_pixels
 from offpiste.parsing import Range
 
 _LARGEST_FRAME = 42
@@ -111,7 +111,7 @@ class CuriosityNetwork(nn.Module):
 
     def embed(self, pictures: Tensor) -> Tensor:
         """Return φ, [batch, features], of uint8 frames [batch, planes, height, width]."""
-        x = as_numbers(pictures, torch.float32)
+        x = scale_pixels(pictures, torch.float32)
         for convolution in self.convolutions:
             x = functional.elu(convolution(x))  # [batch, 32, height, width]
         return x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied

@@ -77,7 +77,7 @@ def _declared() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)} | built_in()
 
 
-def place_of(kind: type[Any]) -> str:
+def import_path(kind: type[Any]) -> str:
     """Return the name by which a class is found, module:Class."""
     return f"{kind.__module__}:{kind.__qualname__}"
 

@@ -23,8 +23,8 @@ from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the convolutions."""
-_GREATEST_INPUT = 5.0
-_LEAST_DEVIATION = 1e-8
+_MAX_INPUT = 5.0
+_MIN_DEVIATION = 1e-8
 
 Number = TypeVar("Number", float, NDArray[np.float64])
 
@@ -55,7 +55,7 @@ class Rnd:
         frame = transition.frame
         self._pictures += 1
         self._mean, self._squares = welford(self._mean, self._squares, frame, self._pictures)
-        deviation = np.maximum(np.sqrt(self._squares / self._pictures), _LEAST_DEVIATION)
+        deviation = np.maximum(np.sqrt(self._squares / self._pictures), _MIN_DEVIATION)
         return self._distillation.learn(normalise(frame, self._mean, deviation))
 
     def scalars(self) -> dict[str, float]:
@@ -210,7 +210,7 @@ def normalise(
 ) -> NDArray[np.float64]:
     """Return (frame - mean) / deviation, clipped to ±5."""
     normal: NDArray[np.float64] = (frame - mean) / deviation
-    return normal.clip(-_GREATEST_INPUT, _GREATEST_INPUT, out=normal)
+    return normal.clip(-_MAX_INPUT, _MAX_INPUT, out=normal)
 
 
 def welford(

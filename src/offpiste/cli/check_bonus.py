@@ -59,18 +59,18 @@ def agent_step_milliseconds() -> float:
     from offpiste.config import RunConfig
     from offpiste.seeding import stream
     from offpiste.types import Batch
-    from offpiste.worlds.base import MOST_ACTIONS
+    from offpiste.worlds.base import MAX_ACTIONS
 
     config, draws = RunConfig(), stream(0, "check agent")
     size, steps = config.agent.batch_size, config.agent.return_steps
     stack, *frame_shape = config.world.state_shape
-    agent = Rainbow(config.agent, config.world.state_shape, MOST_ACTIONS, stream(0, "weights"))
+    agent = Rainbow(config.agent, config.world.state_shape, MAX_ACTIONS, stream(0, "weights"))
     batch = Batch(
         indices=np.arange(size),
         numbers=np.arange(size),
         priorities=np.ones(size),
         frames=draws.integers(256, size=(size, stack + steps, *frame_shape), dtype=np.uint8),
-        actions=draws.integers(MOST_ACTIONS, size=(size, steps)),
+        actions=draws.integers(MAX_ACTIONS, size=(size, steps)),
         extrinsic=np.zeros((size, steps), np.float32),
         intrinsic=np.zeros((size, steps), np.float32),
         steps=np.full(size, steps),

@@ -43,7 +43,7 @@ class Arguments:
 
 
 @dataclass
-class Arm:
+class Contender:
     """One of the two agents and what it has seen."""
 
     name: str
@@ -101,7 +101,7 @@ def main(arguments: Arguments) -> int:
     return 0
 
 
-def _make_arms(seed: int) -> list[Arm]:
+def _make_arms(seed: int) -> list[Contender]:
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
 
@@ -111,7 +111,7 @@ def _make_arms(seed: int) -> list[Arm]:
         if scale is not None:
             config = replace(config, bonus=replace(config.bonus, scale=scale))
         prepare(config.machine)
-        arms.append(Arm(method, Loop(config)))
+        arms.append(Contender(method, Loop(config)))
     return arms
 
 
@@ -125,7 +125,7 @@ def _screen(console: Console) -> Iterator[Live | None]:
         yield live
 
 
-def _seas(arms: list[Arm]) -> Table:
+def _seas(arms: list[Contender]) -> Table:
     """Return the two seas side by side, brighter where the diver was more often."""
     table = Table.grid(padding=(0, 4))
     table.add_row(*(Text(arm.name, style="bold") for arm in arms))
@@ -134,7 +134,7 @@ def _seas(arms: list[Arm]) -> Table:
     return table
 
 
-def _sea(arm: Arm) -> Text:
+def _sea(arm: Contender) -> Text:
     most = max(1, int(arm.visits.max()))
     text = Text()
     for row in range(SIZE + 1):
@@ -147,7 +147,7 @@ def _sea(arm: Arm) -> Text:
     return text
 
 
-def plot(arms: list[Arm]) -> list[str]:
+def plot(arms: list[Contender]) -> list[str]:
     """Return lines of text that show the cells found over the dives, one row of bars per agent."""
     dives = max(len(arm.cells) for arm in arms)
     width = min(PLOT_WIDTH, dives)

@@ -32,7 +32,7 @@ class Arguments:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One line of the report."""
 
     mark: Mark
@@ -50,21 +50,21 @@ def main(arguments: Arguments) -> int:
     return 1 if failed else 0
 
 
-def _safely(look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def _safely(look: Callable[[], Iterator[Diagnosis]]) -> Iterator[Diagnosis]:
     try:
         yield from look()
     except Exception as error:  # a doctor does not fall ill
         name = getattr(look, "__name__", "store").strip("_").replace("<lambda>", "store")
-        yield Finding("FAILED", name, f"{type(error).__name__}: {error}")
+        yield Diagnosis("FAILED", name, f"{type(error).__name__}: {error}")
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[Diagnosis]:
     enough = sys.version_info >= OLDEST_PYTHON
     advice = "" if enough else f"; install {'.'.join(map(str, OLDEST_PYTHON))} or newer"
-    yield Finding("ok" if enough else "FAILED", "python", platform.python_version() + advice)
+    yield Diagnosis("ok" if enough else "FAILED", "python", platform.python_version() + advice)
 
 
-def _emulator() -> Iterator[Finding]:
+def _emulator() -> Iterator[Diagnosis]:
     from importlib.metadata import version
 
     from offpiste.worlds.atari import known_games
@@ -73,28 +73,30 @@ def _emulator() -> Iterator[Finding]:
     missing = sorted(set(GAMES) - set(known_games()))
     if missing:
         words = f"{version('ale-py')} lacks {', '.join(missing)}; pip install --force-reinstall ale-py"
-        yield Finding("FAILED", "games", words)
+        yield Diagnosis("FAILED", "games", words)
     else:
-        yield Finding(
+        yield Diagnosis(
             "ok", "games", f"ale-py {version('ale-py')} with {len(known_games())} games, the paper's twelve too"
         )
 
 
-def _torch() -> Iterator[Finding]:
+def _torch() -> Iterator[Diagnosis]:
     import torch
 
-    yield Finding("ok", "torch", f"{torch.__version__}, {os.cpu_count()} processors; a run uses --machine.threads 1")
+    yield Diagnosis("ok", "torch", f"{torch.__version__}, {os.cpu_count()} processors; a run uses --machine.threads 1")
 
 
-def _bfloat16() -> Iterator[Finding]:
+def _bfloat16() -> Iterator[Diagnosis]:
     flags = processor_flags()
     if flags & BFLOAT16_FLAGS:
         found = ", ".join(sorted(flags & BFLOAT16_FLAGS))
-        yield Finding(
+        yield Diagnosis(
             "ok", "bf16", f"this processor computes in it ({found}): --agent.precision bf16 is faster than fp32"
         )
     else:
-        yield Finding("note", "bf16", "this processor does not compute in bfloat16; fp32, the default, is faster here")
+        yield Diagnosis(
+            "note", "bf16", "this processor does not compute in bfloat16; fp32, the default, is faster here"
+        )
 
 
 def processor_flags() -> set[str]:
@@ -106,28 +108,28 @@ def processor_flags() -> set[str]:
         return set()
 
 
-def _gpu() -> Iterator[Finding]:
+def _gpu() -> Iterator[Diagnosis]:
     import torch
 
     count = torch.cuda.device_count()
     if not count:
-        yield Finding("note", "gpu", "none that torch can use; training runs on the processor")
+        yield Diagnosis("note", "gpu", "none that torch can use; training runs on the processor")
     for number in range(count):
         about = torch.cuda.get_device_properties(number)
         words = f"{about.name}, {about.total_memory / 1e9:.0f} GB; use it with --machine.device cuda:{number}"
-        yield Finding("ok", "gpu", words)
+        yield Diagnosis("ok", "gpu", words)
 
 
-def _memory() -> Iterator[Finding]:
+def _memory() -> Iterator[Diagnosis]:
     free = available_gigabytes()
     needed = cost(RunConfig(), "all").memory_gb
     if free is None:
-        yield Finding("note", "memory", f"unknown here; one run needs about {needed:.1f} GB")
+        yield Diagnosis("note", "memory", f"unknown here; one run needs about {needed:.1f} GB")
     elif free < needed:
         words = f"{free:.1f} GB free, one run needs about {needed:.1f}; lower --agent.replay-capacity or free some"
-        yield Finding("FAILED", "memory", words)
+        yield Diagnosis("FAILED", "memory", words)
     else:
-        yield Finding("ok", "memory", f"{free:.1f} GB free: room for {int(free / needed)} at {needed:.1f} GB a run")
+        yield Diagnosis("ok", "memory", f"{free:.1f} GB free: room for {int(free / needed)} at {needed:.1f} GB a run")
 
 
 def available_gigabytes() -> float | None:
@@ -139,7 +141,7 @@ def available_gigabytes() -> float | None:
         return None
 
 
-def _store(out: str) -> Iterator[Finding]:
+def _store(out: str) -> Iterator[Diagnosis]:
     name = f".doctor-{os.getpid()}"
     try:
         folder = Folder(out)
@@ -148,14 +150,14 @@ def _store(out: str) -> Iterator[Finding]:
         read = folder.get(name)
         folder.delete(name)
     except OffpisteError as error:
-        yield Finding("FAILED", "store", str(error))
+        yield Diagnosis("FAILED", "store", str(error))
         return
     if read != b"hello":
-        yield Finding(
+        yield Diagnosis(
             "FAILED", "store", f"{folder.location} gave back {read!r} for what was written; choose another with --out"
         )
     elif folder.local_path is None:
-        yield Finding("ok", "store", f"{folder.location} can be written to and read")
+        yield Diagnosis("ok", "store", f"{folder.location} can be written to and read")
     else:
         free = shutil.disk_usage(folder.local_path).free / 1e9
         if new:
@@ -163,14 +165,14 @@ def _store(out: str) -> Iterator[Finding]:
         needed = cost(RunConfig(), "all").kept_gb
         enough = free >= needed
         advice = "" if enough else f"; a run needs {needed:.1f} GB: free some, or choose another with --out"
-        yield Finding("ok" if enough else "FAILED", "store", f"{free:.0f} GB free in {folder.location}{advice}")
+        yield Diagnosis("ok" if enough else "FAILED", "store", f"{free:.0f} GB free in {folder.location}{advice}")
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[Diagnosis]:
     for extra, modules, what in (("cluster", ("ray",), "studies"), ("report", NEEDED, "reports")):
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         if missing:
             words = f"{', '.join(missing)} not installed; pip install 'offpiste[{extra}]' for {what}"
-            yield Finding("note", extra, words)
+            yield Diagnosis("note", extra, words)
         else:
-            yield Finding("ok", extra, f"installed: {what}")
+            yield Diagnosis("ok", extra, f"installed: {what}")

@@ -75,11 +75,11 @@ def _detail(name: str) -> Iterator[str]:
     yield name
     about = [("actions", _actions(method.exploration))]
     if bonus.name != "none":
-        from offpiste.bonuses.registry import place_of  # imports torch
+        from offpiste.bonuses.registry import import_path  # imports torch
 
         kind = _kind(bonus.name)
         about += [
-            ("bonus", place_of(kind)),
+            ("bonus", import_path(kind)),
             ("scale β", f"{bonus.scale:g}"),
             ("reward + β·bonus", _sum(method)),
         ]

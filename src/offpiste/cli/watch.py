@@ -12,7 +12,7 @@ from offpiste.store.storage import Folder
 
 @dataclass(frozen=True)
 class Arguments:
-    """Play one episode with a run's newest weights and write a film of it, with the agent's action, the return, the
+    """Play one episode with a run's newest weights and write a video of it, with the agent's action, the return, the
     reward and the bonus beside the screen. No display is needed.
     """
 
@@ -35,16 +35,18 @@ def main(arguments: Arguments) -> int:
     from rich.console import Console
     from rich.progress import track
 
-    from offpiste.run.film import film, pictures_per_second, write_film
+    from offpiste.run.video import frames_per_second, render_episode, write_video
 
     if arguments.steps < 1:
-        raise ConfigError(f"--steps is above 0, not {arguments.steps}")
+        raise ConfigError(f"--steps must be > 0, got {arguments.steps}")
     folder = Folder(arguments.run)
-    speed = pictures_per_second(folder)
-    pictures = film(folder, arguments.steps, arguments.seed, arguments.iteration, trust_bonus=arguments.trust_bonus)
+    speed = frames_per_second(folder)
+    frames = render_episode(
+        folder, arguments.steps, arguments.seed, arguments.iteration, trust_bonus=arguments.trust_bonus
+    )
     screen = Console(stderr=True)
-    seen = track(pictures, "playing", arguments.steps, console=screen, transient=True, disable=not screen.is_terminal)
-    count = write_film(iter(seen), arguments.out, speed)
+    seen = track(frames, "playing", arguments.steps, console=screen, transient=True, disable=not screen.is_terminal)
+    count = write_video(iter(seen), arguments.out, speed)
     cut = f"; --steps {arguments.steps} ended it, unless the episode did" if count == arguments.steps else ""
     print(f"{count:,} steps, {count / speed:.0f} seconds, in {arguments.out}{cut}")
     return 0

@@ -20,7 +20,7 @@ from offpiste.analysis.paper import PAPER
 from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, differences
-from offpiste.analysis.summary import Curves, Summary, common_end, curves, score_table, summarise
+from offpiste.analysis.summary import Curves, Summary, common_end, curves, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig
 from offpiste.errors import RunMismatch
 from offpiste.parsing import to_dict
@@ -140,7 +140,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values()) or (PAPER,)
     measures = {game: each.measure if each is not None else PAPER.measure for game, each in by_game.items()}
     counted = [summaries[run.name] for run in runs]
-    scores = {measure: score_table(counted, measure) for measure in ("final", "area", "evaluation")}
+    scores = {measure: scores_by_game(counted, measure) for measure in ("final", "area", "evaluation")}
     tested = {run.arm for run in runs}
     return Evidence(
         store=store,

@@ -17,17 +17,17 @@ from offpiste.analysis.findings import MARGIN, Benchmark
 from offpiste.analysis.load import load
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
-from offpiste.analysis.stats import fewest_seeds
+from offpiste.analysis.stats import min_seeds
 from offpiste.commands import shell_line, train_command
 from offpiste.errors import StoreError
 from offpiste.report import (
-    commands,
     comparisons,
     contrasts,
     fairness,
     figures,
     overviews,
     profile,
+    reproduce,
     settings,
     tables,
     weak,
@@ -165,8 +165,8 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         fairness=fairness.statements(evidence, tuned),
         departures=evidence.departures(),
         stores=_stores(evidence),
-        loops=commands.loops(evidence.runs),
-        import_command=commands.import_command(evidence.results.published, evidence.store),
+        loops=reproduce.loops(evidence.runs),
+        import_command=reproduce.import_command(evidence.results.published, evidence.store),
     )
     # A line may break after a hyphen, which tears the name of the yardstick apart.
     (out / "index.html").write_text(page.replace("ε-greedy", "ε\N{NON-BREAKING HYPHEN}greedy"), encoding="utf-8")
@@ -263,7 +263,7 @@ def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:
             for (call, suite), methods in told.items()
         ]
         return f"Of {many} with ε-greedy, these hold when all are corrected for: {'; '.join(parts)}."
-    pairs, needed = max(each.comparison.pairs for each in compared), fewest_seeds(2 * len(compared))
+    pairs, needed = max(each.comparison.pairs for each in compared), min_seeds(2 * len(compared))
     are = "is" if pairs == 1 else "are"
     told_why = f": that takes {needed} pairs of seeds, and there {are} {pairs} at most" if pairs < needed else ""
     return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{told_why}."

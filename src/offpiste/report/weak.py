@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from offpiste.analysis.runs import Run
-from offpiste.analysis.stats import fewest_seeds
+from offpiste.analysis.stats import min_seeds
 from offpiste.report.evidence import Evidence
 from offpiste.report.look import frames_text, label, title
 from offpiste.report.tables import Table, table_of
@@ -174,7 +174,7 @@ def _seeds(evidence: Evidence) -> Iterator[Note]:
         elif scores.size == 1:
             yield Note("one seed", where, "one run says nothing about chance: no interval, no test")
         elif scores.size < PAPER_SEEDS:
-            told = f"{scores.size} seeds; no test on one game shows anything with fewer than {fewest_seeds()}"
+            told = f"{scores.size} seeds; no test on one game shows anything with fewer than {min_seeds()}"
             yield Note("few seeds", where, told)
         if scores.size > 1 and (scores == scores[0]).all() and evidence.measures[game] == "final":  # else 0 is common
             told = f"all {scores.size} seeds end at exactly {scores[0]:g}: is that the game, or are they one run?"

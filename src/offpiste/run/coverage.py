@@ -40,7 +40,7 @@ class Coverage:
 
     def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8], step: int) -> None:
         """Note where the player is after this many steps of training."""
-        room, cell = (0, picture_cell(frame)) if self._location is None else self._location.place(ram)
+        room, cell = (0, frame_cell(frame)) if self._location is None else self._location.place(ram)
         self._rooms.add(room)
         self._cells.add(cell)
         if not self._seen_rooms[room]:
@@ -106,7 +106,7 @@ class Coverage:
         self._first_steps[cells], self._visits[cells] = columns["first_step"], columns["visits"]
 
 
-def picture_cell(frame: NDArray[np.uint8]) -> int:
+def frame_cell(frame: NDArray[np.uint8]) -> int:
     """Return the number of a coarse picture."""
     coarse = cv2.resize(frame, (11, 8), interpolation=cv2.INTER_AREA) // 32
     return zlib.crc32(coarse.tobytes()) % _PICTURES

@@ -119,11 +119,11 @@ class Loop:
         state |= {layout.AGENT: self.agent.state(), layout.REPLAY: self.replay.state()}
         return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
 
-    def lasting(self) -> dict[str, Callable[[], bytes]]:
+    def immutable(self) -> dict[str, Callable[[], bytes]]:
         """Return the parts of the state that never change once they exist, each as a function that packs it."""
-        return self.replay.lasting()
+        return self.replay.immutable()
 
-    def load_state(self, state: Mapping[str, dict[str, Any]], lasting: Mapping[str, bytes]) -> None:
+    def load_state(self, state: Mapping[str, dict[str, Any]], immutable: Mapping[str, bytes]) -> None:
         """Restore from `state()` and `lasting()`."""
         loop = state[layout.LOOP]
         self.tracker.load_state(state)
@@ -133,7 +133,7 @@ class Loop:
         if self.config.schedule.evaluation_steps:
             self._evaluation_world.restore(loop["evaluation_game"].tobytes())
         self.agent.load_state(state[layout.AGENT])
-        self.replay.load_state(state[layout.REPLAY], lasting)
+        self.replay.load_state(state[layout.REPLAY], immutable)
         if self.bonus is not None:
             self.bonus.load_state(state[layout.BONUS])
 

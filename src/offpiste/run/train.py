@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
-from offpiste.run.curves import Curves
 from offpiste.run.loop import Loop
 from offpiste.run.process import about_this_process, prepare
 from offpiste.run.stopping import StopSignal, stop_on_signals
+from offpiste.run.tensorboard import TensorBoard
 from offpiste.run.tracker import Step
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
@@ -90,7 +90,7 @@ class _Attempt:
     records: RecordLog
     checkpoints: Checkpoints
     about: AttemptRow
-    curves: Curves
+    curves: TensorBoard
     stop_signal: StopSignal
     note: str = ""
     kept: dict[str, bytes | None] = field(default_factory=dict)
@@ -147,11 +147,11 @@ class _Attempt:
         """Write a checkpoint unless this step already has one."""
         if self.saved_step == self.loop.tracker.all_steps:
             return
-        changing = {key: arrays.pack(value) for key, value in self.loop.state().items()}
-        changing[layout.RECORDS] = arrays.pack(self.records.state())
-        lasting = self.loop.lasting() | self.records.lasting()
-        lasting |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
-        self.checkpoints.save(self.loop.tracker.all_steps, changing, lasting)
+        mutable = {key: arrays.pack(value) for key, value in self.loop.state().items()}
+        mutable[layout.RECORDS] = arrays.pack(self.records.state())
+        immutable = self.loop.immutable() | self.records.immutable()
+        immutable |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
+        self.checkpoints.save(self.loop.tracker.all_steps, mutable, immutable)
         self.kept = dict.fromkeys(self.kept)  # the bytes now lie in the store
         self.saved_step = self.loop.tracker.all_steps
 
@@ -282,7 +282,7 @@ def train(
         records, kept, note = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.tracker.training_steps, note=note)
         describe_attempt(folder, name, dataclasses.asdict(about))
-        curves = Curves(folder, loop.tracker.training_steps)
+        curves = TensorBoard(folder, loop.tracker.training_steps)
         attempt = _Attempt(
             config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept or {}
         )

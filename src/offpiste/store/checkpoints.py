@@ -62,16 +62,16 @@ class Checkpoints:
         self._newest: str | None = None
         """That manifest: the one restored from, then the last one saved."""
 
-    def save(self, step: int, changing: Mapping[str, bytes], lasting: Mapping[str, Callable[[], bytes]]) -> Saved:
+    def save(self, step: int, mutable: Mapping[str, bytes], immutable: Mapping[str, Callable[[], bytes]]) -> Saved:
         """Write a checkpoint: `changing` anew, and of `lasting` only what the checkpoint before did not have."""
         self.stop_if_superseded()
         named: dict[str, dict[str, Any]] = {}
         written: set[str] = set()
         for key, give in [
-            *((key, lambda data=data: data) for key, data in changing.items()),
-            *lasting.items(),
+            *((key, lambda data=data: data) for key, data in mutable.items()),
+            *immutable.items(),
         ]:
-            if key in lasting and key in self._named:
+            if key in immutable and key in self._named:
                 named[key] = self._named[key]
                 continue
             data = give()

@@ -228,14 +228,14 @@ class RecordLog:
         """Return the open rows."""
         return {"open": self._open}
 
-    def lasting(self) -> dict[str, Callable[[], bytes]]:
+    def immutable(self) -> dict[str, Callable[[], bytes]]:
         """Return the sealed parts by name, each as a function that gives its bytes."""
         return {name: lambda part=part: part for name, part in self._parts.items()}  # type: ignore[misc]
 
-    def load_state(self, state: Mapping[str, Any], lasting: Mapping[str, bytes]) -> None:
+    def load_state(self, state: Mapping[str, Any], immutable: Mapping[str, bytes]) -> None:
         """Take up where `state` and `lasting` were asked for."""
         self._open = {table: state["open"].get(table, []) for table in LOGGED}  # format 1 has no scalars
-        self._parts = dict(lasting)
+        self._parts = dict(immutable)
 
 
 def utc_now() -> str:

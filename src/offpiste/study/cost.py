@@ -11,7 +11,7 @@ import time
 from offpiste.config import RunConfig
 from offpiste.methods import METHODS
 from offpiste.store.layout import MILESTONES
-from offpiste.worlds.base import MOST_ACTIONS
+from offpiste.worlds.base import MAX_ACTIONS
 
 MEASURE_SECONDS = 10.0
 MEASURE_WARM_STEPS = 400
@@ -76,7 +76,7 @@ def parameters(config: RunConfig) -> int:
     for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
         count += width * (channels * kernel**2 + 1)
         channels, size = width, math.ceil(size / stride)
-    outputs = MOST_ACTIONS * agent.value_atoms
+    outputs = MAX_ACTIONS * agent.value_atoms
     connected = agent.hidden_units * (channels * size**2 + 1) + outputs * (agent.hidden_units + 1)
     return count + connected * (2 if config.exploration.noisy else 1)
 

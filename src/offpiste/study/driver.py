@@ -53,7 +53,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True)
-class Summary:
+class StudySummary:
     """How the runs of a study stood when its driver ended."""
 
     done: int
@@ -70,21 +70,21 @@ def drive(
     stopping: Callable[[], bool],
     *,
     accept_version: bool = False,
-) -> Summary:
+) -> StudySummary:
     """Run all that is left of a study; return when nothing more can be done, or when it was told to stop."""
     driver = _Driver(study, store, workers, tell, accept_version)
     driver.take_stock()
     next_look, next_summary = 0.0, time.monotonic() + SUMMARY_SECONDS
     stop = False
-    while driver.ready_at or driver.flying:
+    while driver.ready_at or driver.in_flight:
         now = time.monotonic()
         if now >= next_look:
             if not stop and stopping():
                 stop = True
-                tell(f"told to stop: {len(driver.flying)} runs save what they have")
+                tell(f"told to stop: {len(driver.in_flight)} runs save what they have")
             driver.take_back_lifted()
             next_look = now + POLL_SECONDS
-        if stop and not driver.flying:
+        if stop and not driver.in_flight:
             break
         if not stop:
             driver.hand_in(now)
@@ -105,7 +105,7 @@ class _Driver:
     accept_version: bool
     ready_at: dict[str, float] = field(default_factory=dict)
     """Runs to be handed in, in this order, and the earliest time for each."""
-    flying: dict[str, str] = field(default_factory=dict)
+    in_flight: dict[str, str] = field(default_factory=dict)
     """Runs that were handed in, with the newest manifest that each had then."""
     fruitless: dict[str, int] = field(default_factory=dict)
     """Failures in a row without a new checkpoint."""
@@ -145,26 +145,26 @@ class _Driver:
 
     def hand_in(self, now: float) -> None:
         """Hand in what there is room for."""
-        room = max(1, IN_FLIGHT_PER_SLOT * self.workers.slots()) - len(self.flying)
+        room = max(1, IN_FLIGHT_PER_SLOT * self.workers.slots()) - len(self.in_flight)
         for run_id in [run_id for run_id, earliest in self.ready_at.items() if earliest <= now][: max(0, room)]:
             if run_id in self.elsewhere and self._left_to_others(run_id, now):
                 continue
             del self.ready_at[run_id]
-            self.flying[run_id] = self._newest_manifest(run_id)
+            self.in_flight[run_id] = self._newest_manifest(run_id)
             self.workers.start(self.runs[run_id])
 
     def settle_ended(self) -> None:
         """Wait for attempts to end, and decide what becomes of their runs."""
-        if not self.flying:
+        if not self.in_flight:
             time.sleep(min(1.0, POLL_SECONDS))
             return
         for run_id, outcome in self.workers.wait(POLL_SECONDS):
-            before = self.flying.pop(run_id)
+            before = self.in_flight.pop(run_id)
             if outcome.state == "finished":
                 self.done.add(run_id)
                 self.tell(f"{run_id} is done, {len(self.done)} of {len(self.runs)}")
             elif outcome.state == "hopeless":
-                self._set_aside(run_id, outcome)
+                self._quarantine(run_id, outcome)
             elif outcome.state == "failed":
                 self._failed(run_id, outcome, before)
             else:
@@ -189,14 +189,14 @@ class _Driver:
         """Return where the study stands."""
         failed = len(self.aside) + len(self.foreign)
         return (
-            f"{len(self.done)} done, {len(self.flying)} handed in, {len(self.ready_at)} waiting, {failed} left out "
+            f"{len(self.done)} done, {len(self.in_flight)} handed in, {len(self.ready_at)} waiting, {failed} left out "
             f"of {len(self.runs)} runs{self._time_left()}"
         )
 
     def _time_left(self) -> str:
         """Return how long the rest will take at the rate of the runs that were finished, once there are some."""
         done = self._frames(self.done) - self.frames_before
-        left = self._frames({*self.ready_at, *self.flying})
+        left = self._frames({*self.ready_at, *self.in_flight})
         if not done or not left:
             return ""
         minutes = (time.monotonic() - self.begun) * left / done / 60
@@ -205,22 +205,22 @@ class _Driver:
     def _frames(self, run_ids: Iterable[str]) -> int:
         return sum(self.runs[run_id].frames for run_id in run_ids)
 
-    def summary(self) -> Summary:
+    def summary(self) -> StudySummary:
         """Return the same in numbers."""
         failed = len(self.aside) + len(self.foreign)
-        return Summary(len(self.done), failed, len(self.runs) - len(self.done) - failed)
+        return StudySummary(len(self.done), failed, len(self.runs) - len(self.done) - failed)
 
     def _failed(self, run_id: str, outcome: Outcome, before: str) -> None:
         count = 0 if self._newest_manifest(run_id) != before else self.fruitless.get(run_id, 0) + 1
         self.fruitless[run_id] = count
         if count >= FRUITLESS_ATTEMPTS:
-            self._set_aside(run_id, outcome)
+            self._quarantine(run_id, outcome)
             return
         delay = FIRST_RETRY_SECONDS * RETRY_FACTOR ** (count - 1) if count else 0.0
         self.tell(f"{run_id} failed, next try in {delay:.0f} s: {outcome.error}")
         self.ready_at[run_id] = time.monotonic() + delay
 
-    def _set_aside(self, run_id: str, outcome: Outcome) -> None:
+    def _quarantine(self, run_id: str, outcome: Outcome) -> None:
         try:
             status.quarantine(self.store.below(run_id), outcome.error, outcome.details)
         except StoreError as error:  # the store is away, and that may be all that is wrong

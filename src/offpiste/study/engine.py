@@ -36,7 +36,7 @@ from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
 from offpiste.study.cost import cost
-from offpiste.study.driver import Outcome, Summary
+from offpiste.study.driver import Outcome, StudySummary
 from offpiste.study.plan import Study
 
 WATCH_SECONDS = 10.0
@@ -44,7 +44,7 @@ WATCH_SECONDS = 10.0
 OBJECT_STORE_BYTES = 80 * 2**20
 """Nothing but settings and outcomes passes through Ray's object store; this is near the least that it takes."""
 START_TRIES = 3
-HOPELESS = (ConfigError, RunMismatch, NotFinite, CheckpointError)
+NOT_RETRYABLE = (ConfigError, RunMismatch, NotFinite, CheckpointError)
 """Errors that another attempt would only meet again."""
 
 
@@ -56,7 +56,7 @@ def run_study(
     address: str | None = None,
     *,
     accept_version: bool = False,
-) -> Summary:
+) -> StudySummary:
     """Run all that is left of a study, on the cluster at this address or on this machine.
 
     The content of its file is kept in the store.
@@ -92,7 +92,7 @@ def attempt(
         outcome = _attempt(from_dict(RunConfig, settings), Folder(location), study, keep, accept_version)
     except Superseded as error:
         outcome = Outcome("superseded", str(error))
-    except HOPELESS as error:
+    except NOT_RETRYABLE as error:
         outcome = Outcome("hopeless", f"{type(error).__name__}: {error}", traceback.format_exc())
     except Exception as error:
         outcome = Outcome("failed", f"{type(error).__name__}: {error}", traceback.format_exc())

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_ACTIONS = 18
+MAX_ACTIONS = 18
 """The largest action set, that of a joystick with a button."""
 
 

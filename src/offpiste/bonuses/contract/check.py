@@ -28,9 +28,9 @@ from offpiste.bonuses.contract.play import (
     visits,
     warm_up,
 )
-from offpiste.bonuses.contract.report import Check, Findings, Report, Stop
-from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, Watch, as_in_a_run
-from offpiste.bonuses.registry import place_of, seeded_globals
+from offpiste.bonuses.contract.report import Check, CheckReport, Findings, Stop
+from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch, as_in_a_run
+from offpiste.bonuses.registry import import_path, seeded_globals
 from offpiste.config import AgentConfig
 from offpiste.errors import kind_of
 from offpiste.parsing import from_dict
@@ -50,7 +50,7 @@ def check_bonus(
     agent_step_milliseconds: float | None = None,
     *,
     new_process: bool = True,
-) -> Report:
+) -> CheckReport:
     """Put a bonus of this class and these options to the test; its cost is told as a share of an agent step, if known.
 
     The checks do not stop at the first fault, and an exception inside the bonus is a fault like any other. Restoring
@@ -63,7 +63,7 @@ def check_bonus(
     except Stop as stop:
         for check in Check:
             findings.skip(check, f"not reached, since {stop}")
-    return Report(place_of(kind), tuple(findings.results[check] for check in Check))
+    return CheckReport(import_path(kind), tuple(findings.results[check] for check in Check))
 
 
 def _examine(
@@ -147,7 +147,7 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
     watch.findings.accept(Check.SEED)
 
 
-def _saved(watch: Watch) -> Saved | None:
+def _saved(watch: Watch) -> SavedBonus | None:
     """Save the watched bonus as a run does."""
     findings = watch.findings
     generator = generator_state(watch.specimen.generator)
@@ -160,11 +160,11 @@ def _saved(watch: Watch) -> Saved | None:
         findings.fail(Check.STATE, fault)
         findings.skip(Check.RESUME, "its state cannot be saved")
         return None
-    return Saved(arrays.pack(state), generator, watch.specimen.observed)
+    return SavedBonus(arrays.pack(state), generator, watch.specimen.observed)
 
 
 def _compare_with_restored(
-    watch: Watch, twin: Specimen, other: Specimen, saved: Saved | None, steps: Sequence[Transition]
+    watch: Watch, twin: Specimen, other: Specimen, saved: SavedBonus | None, steps: Sequence[Transition]
 ) -> Specimen | None:
     """Compare a bonus that is restored from the saved state, and return it if that could be done."""
     findings = watch.findings
@@ -247,7 +247,7 @@ def _state_of(specimen: Specimen) -> bytes | None:
         return None
 
 
-def _takes_up(other: Specimen, saved: Saved, findings: Findings) -> bool:
+def _takes_up(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
     try:
         other.take_up(saved)
     except Raised as raised:
@@ -256,7 +256,7 @@ def _takes_up(other: Specimen, saved: Saved, findings: Findings) -> bool:
     return True
 
 
-def _compare_with_new_process(watch: Watch, kind: type[Any], settings: Mapping[str, Any], saved: Saved) -> None:
+def _compare_with_new_process(watch: Watch, kind: type[Any], settings: Mapping[str, Any], saved: SavedBonus) -> None:
     findings = watch.findings
     try:
         found = paid_in_new_process(kind, settings, saved, learns=watch.learns)

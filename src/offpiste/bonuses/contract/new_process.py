@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from offpiste.bonuses.contract.play import COMPARED_STEPS, OTHER_SEED, SEED, batch_draws, batch_of, warm_up
-from offpiste.bonuses.contract.specimen import Raised, Saved, Specimen, as_in_a_run
-from offpiste.bonuses.registry import find, options_of, place_of, seeded_globals
+from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, as_in_a_run
+from offpiste.bonuses.registry import find, import_path, options_of, seeded_globals
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 
@@ -34,14 +34,14 @@ class _Task:
     learns: bool
 
 
-def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: Saved, *, learns: bool) -> list[float]:
+def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: SavedBonus, *, learns: bool) -> list[float]:
     """Return what a bonus pays, restored in a new process, until the steps that are compared are over."""
     if kind.__module__ == "__main__" or "." in kind.__qualname__:
         raise NotFound(f"{kind.__qualname__} is not a class of a module that can be imported")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / _STATE).write_bytes(saved.state)
-        task = _Task(place_of(kind), dict(options), saved.generator, saved.observed, learns)
+        task = _Task(import_path(kind), dict(options), saved.generator, saved.observed, learns)
         (folder / _TASK).write_text(json.dumps(asdict(task)))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
@@ -78,7 +78,7 @@ def main(place: str) -> None:
 
 def _paid(task: _Task, state: bytes) -> list[float]:
     specimen = Specimen(find(task.name), options_of(BonusConfig(task.name, task.options)), OTHER_SEED)
-    specimen.take_up(Saved(state, task.generator, task.observed))
+    specimen.take_up(SavedBonus(state, task.generator, task.observed))
     steps, draws, paid = warm_up(COMPARED_STEPS), batch_draws(), []
     for number, transition in enumerate(steps):
         batch = batch_of(steps[:number], draws) if task.learns else None

@@ -40,7 +40,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """What all checks found; as text it is what `offpiste check-bonus` prints."""
 
     bonus: str

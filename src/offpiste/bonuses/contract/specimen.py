@@ -23,7 +23,7 @@ from offpiste.errors import kind_of
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
 from offpiste.types import Batch, Transition
-from offpiste.worlds.base import MOST_ACTIONS
+from offpiste.worlds.base import MAX_ACTIONS
 
 
 class Raised(Exception):
@@ -44,7 +44,7 @@ def as_in_a_run() -> Iterator[None]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Saved:
+class SavedBonus:
     """A bonus as a run saves it."""
 
     state: bytes
@@ -64,7 +64,7 @@ class Specimen:
         self._resting = _global_states()
         self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         stack, height, width = WorldConfig().state_shape
-        context = Context(WARM_UP_GAMES[0], MOST_ACTIONS, stack, (height, width), self.generator)
+        context = Context(WARM_UP_GAMES[0], MAX_ACTIONS, stack, (height, width), self.generator)
         with seeded_globals(int(self.generator.integers(2**63))):
             try:
                 self.bonus = kind(options, context)
@@ -90,7 +90,7 @@ class Specimen:
             if self.drew_from:
                 _set_global_states(self._resting)
 
-    def take_up(self, saved: Saved) -> None:
+    def take_up(self, saved: SavedBonus) -> None:
         """Go on where another one was saved."""
         restore_generator(self.generator, saved.generator)
         self.observed = saved.observed

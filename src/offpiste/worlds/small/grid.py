@@ -32,7 +32,7 @@ _COLOURS = np.array(
     [(18, 22, 34), (98, 108, 128), (255, 255, 255), (255, 190, 0), (80, 200, 255), (190, 90, 60), (255, 120, 120)],
     np.uint8,
 )
-_LEAST_CELL_PIXELS = 2
+_MIN_CELL_PIXELS = 2
 _RENDERED_CELL_PIXELS = 12
 LOCATION = Location(x=0, y=1, room=2)
 """The first bytes of memory hold column and row, times 8, and what else matters."""
@@ -61,7 +61,7 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
 
     def __init__(self, config: WorldConfig, generator: np.random.Generator, turn: Turn | None = None) -> None:
         """Everything random in the world is drawn from the generator; its rules know nothing of the turn."""
-        name, least = type(self).__name__, _LEAST_CELL_PIXELS * max(self.shape)
+        name, least = type(self).__name__, _MIN_CELL_PIXELS * max(self.shape)
         if (config.frame_skip, config.stack_frames, config.sticky_action_probability) != (1, 1, 0.0):
             raise ConfigError(
                 f"in {name}, world.frame_skip and world.stack_frames are 1 and world.sticky_action_probability is 0"

@@ -1,6 +1,6 @@
-"""One episode as a film: the game's screen, and beside it what the agent did and what the bonus paid.
+"""A video of one episode: the screen, and beside it the action, the return, the reward and the intrinsic reward.
 
-The bonus of the checkpoint watches along and learns as it would in training, on a copy; the run is not touched.
+The bonus is restored from the checkpoint and goes on learning, as it would in training; the run is not changed.
 """
 
 from collections import deque
@@ -36,13 +36,13 @@ CHART_STEPS = 150
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230), (233, 180, 86)
 
-Picture = NDArray[np.uint8]
+VideoFrame = NDArray[np.uint8]
 
 
-def film(
+def render_episode(
     folder: Folder, steps: int, seed: int, iteration: int | None = None, *, trust_bonus: bool = False
-) -> Iterator[Picture]:
-    """Play one episode, at most so many steps of it, with the newest or a kept iteration's weights.
+) -> Iterator[VideoFrame]:
+    """Play one episode of at most `steps` agent steps, with the newest weights or those kept after an iteration.
 
     The run may be a stranger's, so a bonus that no installed package declares is imported only where it is trusted.
     """
@@ -61,7 +61,7 @@ def film(
     return _play(config, world, policy, bonus, steps)
 
 
-def _play(config: RunConfig, world: World, policy: Policy, bonus: Bonus | None, steps: int) -> Iterator[Picture]:
+def _play(config: RunConfig, world: World, policy: Policy, bonus: Bonus | None, steps: int) -> Iterator[VideoFrame]:
     total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
     screens: list[Any] = []
 
@@ -86,38 +86,38 @@ def _play(config: RunConfig, world: World, policy: Policy, bonus: Bonus | None, 
         yield _compose(screens.pop(), texts, rewards, bonuses if bonus is not None else None)
 
 
-def write_film(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
-    """Write the pictures as MP4 or GIF, by the name of the file, and return how many they were."""
+def write_video(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
+    """Write the frames as MP4 or GIF, by the suffix of the file, and return how many there were."""
     if file.suffix not in FORMATS:
-        raise ConfigError(f"a film is written as {' or '.join(FORMATS)}, not {file.name}")
+        raise ConfigError(f"a video must be {' or '.join(FORMATS)}, got {file.name}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    return (_write_gif if file.suffix == ".gif" else _write_mp4)(pictures, file, pictures_per_second)
+    return (_write_gif if file.suffix == ".gif" else _write_mp4)(frames, file, frames_per_second)
 
 
-def _write_mp4(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
+def _write_mp4(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
     size = (SCREEN_WIDTH + PANEL_WIDTH, HEIGHT)
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"mp4v"), pictures_per_second, size)
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"mp4v"), frames_per_second, size)
     if not writer.isOpened():
         raise OffpisteError(f"{file} cannot be written as MP4 here; try a name that ends in .gif")
     count = 0
-    for picture in pictures:
-        writer.write(picture)
+    for frame in frames:
+        writer.write(frame)
         count += 1
     writer.release()
     return count
 
 
-def _write_gif(pictures: Iterator[Picture], file: Path, pictures_per_second: int) -> int:
-    film = cv2.Animation()
-    film.frames = [cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for picture in pictures]
-    film.durations = [1000 // pictures_per_second] * len(film.frames)
-    if not cv2.imwriteanimation(str(file), film):
+def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
+    animation = cv2.Animation()
+    animation.frames = [cv2.resize(frame, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for frame in frames]
+    animation.durations = [1000 // frames_per_second] * len(animation.frames)
+    if not cv2.imwriteanimation(str(file), animation):
         raise OffpisteError(f"{file} cannot be written as GIF here; try a name that ends in .mp4")
-    return len(film.frames)
+    return len(animation.frames)
 
 
-def pictures_per_second(folder: Folder) -> int:
-    """Return the agent steps in a second of a film of this run: the speed at which a person plays."""
+def frames_per_second(folder: Folder) -> int:
+    """Return the agent steps per second of video: the speed at which a person plays."""
     config = read_config(folder)
     game = open_world(config.game, config.world, stream(0, "film"), config.seed)
     return int(game.metadata["render_fps"]) // config.world.frame_skip
@@ -131,31 +131,31 @@ def _load_bonus(folder: Folder, config: RunConfig, world: World, seed: int, iter
     return bonus
 
 
-def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: deque[float] | None) -> Picture:
-    """Return the screen with the panel at its right, in OpenCV's order of colours."""
-    picture = np.zeros((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), np.uint8)
+def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: deque[float] | None) -> VideoFrame:
+    """Return the screen with the panel to its right, as BGR."""
+    frame = np.zeros((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), np.uint8)
     shown = cv2.cvtColor(screen, cv2.COLOR_RGB2BGR)
-    picture[:, :SCREEN_WIDTH] = cv2.resize(shown, (SCREEN_WIDTH, HEIGHT), interpolation=cv2.INTER_NEAREST)
+    frame[:, :SCREEN_WIDTH] = cv2.resize(shown, (SCREEN_WIDTH, HEIGHT), interpolation=cv2.INTER_NEAREST)
     for line, text in enumerate(texts):
         colour = _WHITE if line < 2 else _GREY
-        cv2.putText(picture, text, (SCREEN_WIDTH + 16, 30 + 24 * line), _FONT, 0.55, colour, 1, cv2.LINE_AA)
-    _chart(picture, "reward", list(rewards), 215, _ORANGE)
+        cv2.putText(frame, text, (SCREEN_WIDTH + 16, 30 + 24 * line), _FONT, 0.55, colour, 1, cv2.LINE_AA)
+    _chart(frame, "reward", list(rewards), 215, _ORANGE)
     if bonuses is not None:
-        _chart(picture, "bonus", list(bonuses), 320, _BLUE)
-    return picture
+        _chart(frame, "bonus", list(bonuses), 320, _BLUE)
+    return frame
 
 
-def _chart(picture: Picture, name: str, values: list[float], top: int, colour: tuple[int, int, int]) -> None:
+def _chart(frame: VideoFrame, name: str, values: list[float], top: int, colour: tuple[int, int, int]) -> None:
     """Draw the last values as a curve over a line at zero, with their range beside the name."""
     left, width, height = SCREEN_WIDTH + 16, PANEL_WIDTH - 32, 60
     low, high = min(0.0, *values), max(0.0, *values)
     title = f"{name}, last {CHART_STEPS} steps: {low:.3g} to {high:.3g}"
-    cv2.putText(picture, title, (left, top), _FONT, 0.42, _GREY, 1, cv2.LINE_AA)
+    cv2.putText(frame, title, (left, top), _FONT, 0.42, _GREY, 1, cv2.LINE_AA)
 
     def level(value: float) -> int:
         return round(top + 12 + height * (high - value) / ((high - low) or 1.0))
 
-    cv2.line(picture, (left, level(0.0)), (left + width, level(0.0)), _GREY, 1)
-    points = [(left + width * place // CHART_STEPS, level(value)) for place, value in enumerate(values)]
+    cv2.line(frame, (left, level(0.0)), (left + width, level(0.0)), _GREY, 1)
+    points = [(left + width * index // CHART_STEPS, level(value)) for index, value in enumerate(values)]
     curve = np.array(points, np.int32)
-    cv2.polylines(picture, [curve], isClosed=False, color=colour, thickness=1, lineType=cv2.LINE_AA)
+    cv2.polylines(frame, [curve], isClosed=False, color=colour, thickness=1, lineType=cv2.LINE_AA)

@@ -24,7 +24,7 @@ _ITERATION = (
 )
 
 
-class Curves:
+class TensorBoard:
     """Writes scalars over agent steps of training; does nothing where the folder is not local."""
 
     def __init__(self, folder: Folder, start_step: int) -> None:

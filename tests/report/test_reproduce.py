@@ -9,7 +9,7 @@ from offpiste.analysis.runs import Run
 from offpiste.commands import train_command
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
-from offpiste.report.commands import import_command, loops
+from offpiste.report.reproduce import import_command, loops
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import write_run
 from tests.report.small_study import import_curves

@@ -11,8 +11,16 @@ from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
 from offpiste.parsing import from_dict
-from offpiste.run.film import HEIGHT, PANEL_WIDTH, SCREEN_WIDTH, Picture, film, pictures_per_second, write_film
 from offpiste.run.train import train
+from offpiste.run.video import (
+    HEIGHT,
+    PANEL_WIDTH,
+    SCREEN_WIDTH,
+    VideoFrame,
+    frames_per_second,
+    render_episode,
+    write_video,
+)
 from offpiste.store.storage import Folder
 
 SIZE = 5
@@ -27,35 +35,35 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return folder
 
 
-def blank(count: int) -> Iterator[Picture]:
+def blank(count: int) -> Iterator[VideoFrame]:
     return (np.full((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), 40 * number, np.uint8) for number in range(count))
 
 
 def test_a_film_shows_every_step_of_the_episode(run: Folder) -> None:
-    pictures = list(film(run, steps=100, seed=0))
-    assert len(pictures) == SIZE + 1  # and one on the floor
-    assert {picture.shape for picture in pictures} == {(HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3)}
-    rows = [int(np.nonzero((picture[:, :SCREEN_WIDTH] == 255).all(axis=2).any(axis=1))[0][0]) for picture in pictures]
+    frames = list(render_episode(run, steps=100, seed=0))
+    assert len(frames) == SIZE + 1  # and one on the floor
+    assert {frame.shape for frame in frames} == {(HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3)}
+    rows = [int(np.nonzero((frame[:, :SCREEN_WIDTH] == 255).all(axis=2).any(axis=1))[0][0]) for frame in frames]
     assert rows == sorted(rows)  # the diver sinks
     assert len(set(rows)) == SIZE + 1
-    assert all(picture[:, SCREEN_WIDTH:].any() for picture in pictures)
+    assert all(frame[:, SCREEN_WIDTH:].any() for frame in frames)
 
 
 def test_a_film_is_the_same_each_time_and_leaves_the_run_as_it_was(run: Folder) -> None:
     before = {name: run.get(name) for name in run.list()}
-    one, two = (list(film(run, steps=3, seed=1)) for _ in range(2))
+    one, two = (list(render_episode(run, steps=3, seed=1)) for _ in range(2))
     assert len(one) == 3
     assert np.array_equal(one, two)
     assert {name: run.get(name) for name in run.list()} == before
 
 
 def test_deep_sea_is_shown_slowly(run: Folder) -> None:
-    assert pictures_per_second(run) == 4
+    assert frames_per_second(run) == 4
 
 
 def test_an_mp4_holds_all_pictures(tmp_path: Path) -> None:
     file = tmp_path / "films" / "a.mp4"
-    assert write_film(blank(5), file, 15) == 5
+    assert write_video(blank(5), file, 15) == 5
     reader = cv2.VideoCapture(str(file))
     assert reader.get(cv2.CAP_PROP_FRAME_COUNT) == 5
     assert reader.get(cv2.CAP_PROP_FPS) == 15
@@ -63,7 +71,7 @@ def test_an_mp4_holds_all_pictures(tmp_path: Path) -> None:
 
 def test_a_gif_holds_all_pictures_at_half_the_size(tmp_path: Path) -> None:
     file = tmp_path / "a.gif"
-    assert write_film(blank(5), file, 10) == 5
+    assert write_video(blank(5), file, 10) == 5
     found, animation = cv2.imreadanimation(str(file))
     assert found
     assert len(animation.frames) == 5
@@ -73,7 +81,7 @@ def test_a_gif_holds_all_pictures_at_half_the_size(tmp_path: Path) -> None:
 
 def test_other_forms_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"written as \.mp4 or \.gif, not a\.avi"):
-        write_film(blank(1), tmp_path / "a.avi", 15)
+        write_video(blank(1), tmp_path / "a.avi", 15)
 
 
 def test_a_run_without_a_bonus_is_filmed_too(tmp_path: Path) -> None:
@@ -81,4 +89,4 @@ def test_a_run_without_a_bonus_is_filmed_too(tmp_path: Path) -> None:
     config = base_run("deep_sea_3", "epsilon_greedy")
     assert config.bonus == BonusConfig()
     train(from_dict(type(config), {"frames": 30}, base=config), folder)
-    assert len(list(film(folder, steps=100, seed=0))) == 4
+    assert len(list(render_episode(folder, steps=100, seed=0))) == 4
