@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from offpiste.analysis import names
+from offpiste.analysis.scores import threshold_of
 from offpiste.bonuses import registry as bonuses
 from offpiste.cli import main
 from offpiste.config import BonusConfig, WorldConfig
@@ -18,8 +20,8 @@ from offpiste.study.plan import load_bonuses, make_study
 from offpiste.worlds import registry
 from offpiste.worlds.games import Game, Location
 from offpiste.worlds.small import deep_sea
+from tests.analysis.small_study import evidence_of, write_study
 from tests.bonuses.broken import Good
-from tests.report.small_study import evidence_of, write_study
 
 TOY_METHOD = Method(
     "Toy Count",
@@ -103,16 +105,16 @@ def test_a_plan_prices_a_bonus_by_its_row() -> None:
 
 
 def test_a_report_calls_and_orders_them_by_their_rows() -> None:
-    assert look.label("toy_count") == "Toy Count"
-    assert look.title("toy_pond") == "Toy’s Pond"
-    assert look.ordered_methods(["another", "toy_count", "rnd_released", "cts"]) == [
+    assert names.label("toy_count") == "Toy Count"
+    assert names.title("toy_pond") == "Toy’s Pond"
+    assert names.ordered_methods(["another", "toy_count", "rnd_released", "cts"]) == [
         "cts",
         "rnd_released",
         "toy_count",
         "another",
     ]
     games = ["alien", "toy_pond", "deep_sea_5", "hero"]
-    assert look.ordered_games(games) == ["hero", "deep_sea_5", "toy_pond", "alien"]
+    assert names.ordered_games(games) == ["hero", "deep_sea_5", "toy_pond", "alien"]
 
 
 def test_a_method_without_colours_of_its_own_is_drawn_as_those_of_others_are_with_its_label() -> None:
@@ -127,7 +129,7 @@ def test_a_report_compares_scores_with_those_of_random_and_human_play_in_the_row
     write_study(store, {("toy_pond", "toy_count"): [4.0], ("deep_sea_5", "toy_count"): [0.5]})
     evidence = evidence_of(store)
     assert evidence.normalised("toy_pond", "toy_count").tolist() == [0.25]  # of the way from -1 to 19
-    assert tables.threshold_of("toy_pond") == 1.0
+    assert threshold_of("toy_pond") == 1.0
     shown = {game: tables.game_table(evidence, game) for game in ("toy_pond", "deep_sea_5")}
     known = {
         game: dict(zip(table.columns, table.rows[0], strict=True)).get("normalised") for game, table in shown.items()

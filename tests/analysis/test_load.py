@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +24,7 @@ from offpiste.errors import StoreError
 from offpiste.run.train import train
 from offpiste.store import arrays
 from offpiste.store.checkpoints import Checkpoints, begin_attempt
-from offpiste.store.records import RecordLog, to_parquet
+from offpiste.store.records import TABLES, RecordLog, to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import (
     THREE,
@@ -399,17 +400,6 @@ def test_an_import_is_found_and_a_damaged_one_is_named(store: Folder, tmp_path: 
     assert summarise(results) == []
 
 
-def test_a_column_whose_name_begins_like_a_table_does_not_read_that_table(
-    store: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_run(store, config_of(), THREE)
-    results = load(store)
-    opened: list[str] = []
-    monkeypatch.setattr(results, "_open", opened.append)
-    results.query("SELECT cells_total FROM iterations")
-    assert opened == []  # cells may be millions
-
-
 def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
     write_run(store, config_of(), THREE)
     program = (
@@ -423,3 +413,36 @@ def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
         [sys.executable, "-c", program, str(store.local_path)], capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == "[]"
+
+
+def test_a_table_is_opened_by_the_parsed_query_and_not_by_a_word_in_it(store: Folder) -> None:
+    write_run(store, config_of("freeway", "rnd", 0), [1.0])
+    results = load(store)
+    opened = results.tables._files
+    assert set(opened) == {"iterations"}
+    assert results.columns("SELECT 'episodes' AS word") == [["episodes"]]
+    results.query("SELECT cells_total FROM iterations")  # cells may be millions
+    assert set(opened) == {"iterations"}
+    assert results.columns("WITH x AS (FROM Episodes JOIN runs USING (run)) SELECT count(*) > 0 FROM x") == [[True]]
+    assert set(opened) == {"iterations", "episodes"}
+    with pytest.raises(duckdb.ParserException):
+        results.query("SELEC * FROM cells")
+    assert set(opened) == {"iterations", "episodes"}
+
+
+def test_tables_are_listed_without_what_they_are_made_of(store: Folder) -> None:
+    write_run(store, config_of("freeway", "rnd", 0), [1.0])
+    results = load(store)
+    results.episodes()
+    assert set(results.columns("SHOW TABLES")[0]) == {"runs", *TABLES}
+
+
+def test_a_result_says_what_it_holds_and_what_can_be_asked(store: Folder) -> None:
+    for seed in range(2):
+        write_run(store, config_of("freeway", "rnd", seed), [1.0, 3.0])
+    results = load(store)
+    assert f"Results of {store.location}: 2 runs (0 complete), 1 games, 1 methods; see .runs" in repr(results)
+    assert results.iterations().num_rows == 4
+    assert results.coverage().column_names[-2:] == ["rooms_total", "cells_total"]
+    assert {verdict.verdict for verdict in results.verdicts()} == {"not enough evidence"}
+    assert results.comparisons() == []

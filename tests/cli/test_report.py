@@ -10,7 +10,7 @@ from offpiste.cli import main
 from offpiste.config import BonusConfig
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import config_of, write_run
-from tests.report.small_study import write_study
+from tests.analysis.small_study import write_study
 
 
 @pytest.fixture

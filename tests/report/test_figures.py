@@ -10,17 +10,18 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
+from offpiste.analysis import comparisons
+from offpiste.analysis.names import title
 from offpiste.analysis.paper import MONTEZUMA
 from offpiste.methods import PAPER_METHODS
-from offpiste.report import contrasts
 from offpiste.report.drawing import Drawing, save
 from offpiste.report.figures import PAPER_FIGURES, game_figure, montezuma_seeds, overlaid, paper_figures
-from offpiste.report.look import PAGE_COLOURS, looks, series_look, title
+from offpiste.report.look import PAGE_COLOURS, looks, series_look
 from offpiste.report.overviews import overview_figures
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from tests.analysis.small_store import config_of, write_run
-from tests.report.small_study import evidence_of, import_curves, write_study
+from tests.analysis.small_study import evidence_of, import_curves, write_study
 
 
 @pytest.fixture
@@ -106,8 +107,10 @@ def test_the_figures_of_the_paper_are_there_by_name_with_their_games(whole: Fold
 
 def test_the_figures_across_games(whole: Folder, tmp_path: Path) -> None:
     evidence = evidence_of(whole)
-    across = [contrasts.contrasts(evidence), contrasts.aggregates(evidence), contrasts.correlations(evidence)]
-    found = list(overview_figures(evidence, *across))  # type: ignore[arg-type]
+    compared = comparisons.against_baseline(evidence)
+    found = list(
+        overview_figures(evidence, compared, comparisons.aggregates(evidence), comparisons.correlations(evidence))
+    )
     assert [drawing.name for drawing in found] == [
         "improvement",
         "aggregates",

@@ -15,14 +15,14 @@ from urllib.parse import unquote
 import matplotlib as mpl
 import pytest
 
+from offpiste.analysis.names import title
 from offpiste.config import BonusConfig
 from offpiste.report.drawing import Drawing, new_figure, save, style, tidy
-from offpiste.report.look import title
 from offpiste.report.page import Report, build
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import attempt_row, config_of, write_run
-from tests.report.small_study import import_curves
+from tests.analysis.small_study import import_curves
 from tests.shell import calls
 
 ATTACKS = {

@@ -4,22 +4,10 @@ import re
 
 import pytest
 
+from offpiste.analysis.names import frames_text, ordered_games, ordered_methods, spell_out, title
 from offpiste.analysis.small_worlds import LADDER
 from offpiste.methods import METHODS, PAPER_METHODS
-from offpiste.report.look import (
-    MUTED,
-    PAGE_COLOURS,
-    PUBLISHED_GREYS,
-    SOLID,
-    file_name,
-    frames_text,
-    in_words,
-    looks,
-    ordered_games,
-    ordered_methods,
-    series_look,
-    title,
-)
+from offpiste.report.look import MUTED, PAGE_COLOURS, PUBLISHED_GREYS, SOLID, file_name, looks, series_look
 
 
 def test_our_methods_look_the_same_whatever_stands_beside_them() -> None:
@@ -79,7 +67,7 @@ def test_games_are_named_as_people_write_them() -> None:
 
 
 def test_a_sentence_names_games_and_methods_as_people_do() -> None:
-    said = in_words("weakest: rnd beats epsilon_greedy on montezuma_revenge; randomly, cts/hero, Montezuma's")
+    said = spell_out("weakest: rnd beats epsilon_greedy on montezuma_revenge; randomly, cts/hero, Montezuma's")
     assert said == "weakest: RND beats ε-greedy on Montezuma’s Revenge; randomly, CTS/Hero, Montezuma’s"
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.comparisons import against_baseline
 from offpiste.config import BonusConfig
 from offpiste.errors import RunMismatch, StoreError
-from offpiste.report.contrasts import contrasts
 from offpiste.report.page import Report, build, lead_sentences, scope
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
-from tests.report.small_study import evidence_of, import_curves, write_small_worlds, write_study
+from tests.analysis.small_study import evidence_of, import_curves, write_small_worlds, write_study
 
 THREE = [1.0, 2.0, 3.0]
 SECTIONS = ["findings", "across", "paper", "games", "scores", "weak", "fairness", "protocol", "commands"]
@@ -227,7 +227,7 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
     scores |= {("montezuma_revenge", bonus): [2500.0] * 12 for bonus in bonuses}
     write_study(store, scores)
     evidence = evidence_of(store)
-    first, second = lead_sentences(evidence, contrasts(evidence))
+    first, second = lead_sentences(evidence, against_baseline(evidence))
     assert first == "Of the paper’s seven findings these runs support two; for five they do not suffice."
     assert second == (
         "Of the 4 comparisons with ε-greedy, these hold when all are corrected for: CTS, PixelCNN, ICM and RND do "
@@ -241,7 +241,7 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
 def test_the_lead_says_when_there_are_too_few_seeds_for_anything(store: Folder) -> None:
     write_study(store, {("pong", "epsilon_greedy"): [0.0, 0.0], ("pong", "cts"): [1.0, 1.0]})
     evidence = evidence_of(store)
-    first, second = lead_sentences(evidence, contrasts(evidence))
+    first, second = lead_sentences(evidence, against_baseline(evidence))
     assert first == "These runs do not suffice to judge any of the paper’s seven findings."
     assert second.endswith("that takes 6 pairs of seeds, and there are 2 at most.")
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.comparisons import against_baseline_by_game
+from offpiste.analysis.profile import Cell, cells
 from offpiste.analysis.small_worlds import EASY, HARD, SMALL_WORLDS, TUNED
-from offpiste.report.contrasts import contrasts_by_game
-from offpiste.report.profile import Cell, cells, outcomes, panels, profile_table
+from offpiste.report.profile import outcomes, panels, profile_table
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import SCHEDULE, config_of, write_run
-from tests.report.small_study import evidence_of, write_small_worlds
+from tests.analysis.small_study import evidence_of, write_small_worlds
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
 
 def cells_of(store: Folder) -> list[Cell]:
     evidence = evidence_of(store)
-    return cells(evidence, SMALL_WORLDS, contrasts_by_game(evidence, SMALL_WORLDS))
+    return cells(evidence, SMALL_WORLDS, against_baseline_by_game(evidence, SMALL_WORLDS))
 
 
 def test_a_cell_has_the_mean_normalised_score_and_area_with_intervals(store: Folder) -> None:

@@ -12,7 +12,7 @@ from offpiste.methods import base_run
 from offpiste.report.reproduce import import_command, loops
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import write_run
-from tests.report.small_study import import_curves
+from tests.analysis.small_study import import_curves
 from tests.shell import HOSTILE_NAMES, calls
 
 SCHEDULE = replace(RunConfig().schedule, iteration_steps=100)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste.analysis.scores import threshold_of
 from offpiste.analysis.stats import Interval
 from offpiste.config import RunConfig
 from offpiste.report.tables import (
@@ -21,12 +22,11 @@ from offpiste.report.tables import (
     score_table,
     seeds_needed_table,
     shown,
-    threshold_of,
     to_csv,
 )
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import config_of, write_run
-from tests.report.small_study import evidence_of, import_curves, write_study
+from tests.analysis.small_study import evidence_of, import_curves, write_study
 
 
 @pytest.fixture

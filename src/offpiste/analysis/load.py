@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from offpiste.analysis import bundles, stores
 from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
+from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import Opened
+from offpiste.analysis.tables import Tables
 from offpiste.errors import StoreError
 from offpiste.store.bundle import open_bundle
 from offpiste.store.storage import Folder
@@ -30,14 +34,56 @@ def load(store: str | Path | Folder, *beside: str | Path | Folder) -> Results:
     published: list[Published] = []
     for found in (found for each in opened for found in each.published):
         published += [found] * (found not in published)  # the same file, imported into two stores
-    return Results(
-        [run for each in opened for run in each.runs],
-        {name: source for each in opened for name, source in each.sources.items()},
-        [each.bundle for each in opened if each.bundle],
-        published,
-        [warning for each in opened for warning in each.warnings],
-        {each.location: "bundle" if each.bundle else "store" for each in opened},
-    )
+    sources = {name: source for each in opened for name, source in each.sources.items()}
+    runs = [run for each in opened for run in each.runs]
+    tables = Tables(runs, sources, [each.bundle for each in opened if each.bundle])
+    tables.warnings += [warning for each in opened for warning in each.warnings]
+    locations = {each.location: "bundle" if each.bundle else "store" for each in opened}
+    runs = _without_duplicates(_with_progress(runs, tables), list(locations), tables.warnings)
+    tables.keep(runs)
+    return Results(tuple(runs), tuple(published), locations, tables)
+
+
+def _with_progress(runs: Sequence[Run], tables: Tables) -> list[Run]:
+    """Return the runs with the frames that their iterations count for, and warn of what is not there or no number."""
+    progress = {
+        row["run"]: row
+        for row in tables.query(
+            "SELECT run, count(*) FILTER (WHERE complete) AS whole, "
+            "coalesce(max(steps) FILTER (WHERE NOT complete), 0) AS partial_steps, "
+            "count(*) FILTER (WHERE isnan(return_mean) OR isinf(return_mean)) AS not_finite "
+            "FROM iterations WHERE phase = 'train' GROUP BY run"
+        ).to_pylist()
+    }
+    found = []
+    for run in runs:
+        row = progress.get(run.name, {"whole": 0, "partial_steps": 0, "not_finite": 0})
+        size, skip = run.settings["schedule.iteration_steps"], run.settings["world.frame_skip"]
+        found.append(replace(run, frames=skip * (row["whole"] * size + min(row["partial_steps"], size - 1))))
+        if not row["whole"] and not row["partial_steps"]:
+            tables.warnings.append(LoadWarning("no records", run.name, "not one iteration is recorded yet"))
+        if wrong := row["not_finite"]:
+            message = f"the return of {wrong} iteration{'s' * (wrong > 1)} is not a finite number"
+            tables.warnings.append(LoadWarning("not a number", run.name, message))
+    return found
+
+
+def _without_duplicates(runs: Sequence[Run], stores: Sequence[str], warnings: list[LoadWarning]) -> list[Run]:
+    """Return the runs without copies of one another, which would count one seed twice.
+
+    Of copies in several stores that of the first store is kept, so that a stranger's runs never displace one's own; of
+    copies in one store, the longest.
+    """
+    kept: dict[tuple[Any, ...], Run] = {}
+    for run in sorted(runs, key=lambda run: (stores.index(run.store), -run.frames, run.name)):
+        key = (run.game, run.method_fingerprint, run.bonus_source, run.protocol, run.seed, run.arm)
+        if key in kept:
+            where = "" if kept[key].store == run.store else f" in {kept[key].store}"
+            message = f"the same run as {kept[key].name}{where}; left out, or its seed would count twice"
+            warnings.append(LoadWarning("duplicate run", run.name, message))
+        else:
+            kept[key] = run
+    return sorted(kept.values(), key=lambda run: (stores.index(run.store), run.name))
 
 
 def _open(root: Folder, named: Callable[[str], str]) -> Opened:

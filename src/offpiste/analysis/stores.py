@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from offpiste.analysis import reference
-from offpiste.analysis.results import THREADS
 from offpiste.analysis.runs import UNUSABLE, LoadWarning, Run, run_of
 from offpiste.analysis.sources import Opened, Source
+from offpiste.analysis.tables import THREADS
 from offpiste.errors import OffpisteError, StoreError
 from offpiste.store import layout
 from offpiste.store.records import TABLES

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from offpiste.analysis.names import title
+from offpiste.analysis.profile import Cell
 from offpiste.analysis.small_worlds import BONUSES, ORACLE, SMALL_WORLDS
-from offpiste.report.look import title
-from offpiste.report.profile import Cell
 
 
 def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[str]:

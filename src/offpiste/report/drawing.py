@@ -19,10 +19,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from offpiste.analysis import stats
+from offpiste.analysis.names import frames_text
 from offpiste.analysis.reference import Published
 from offpiste.analysis.stats import Array, Interval
 from offpiste.analysis.summary import Curves
-from offpiste.report.look import GRID, INK, MUTED, PAGE_COLOURS, Look, frames_text, series_look
+from offpiste.report.look import GRID, INK, MUTED, PAGE_COLOURS, Look, series_look
 from offpiste.seeding import stream
 
 WIDTH = 10.0

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from offpiste.analysis.evidence import Evidence
+from offpiste.analysis.names import frames_text, label, title
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.reference import Published
 from offpiste.report.drawing import (
@@ -21,8 +23,7 @@ from offpiste.report.drawing import (
     style,
     tidy,
 )
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import MUTED, Look, file_name, frames_text, label, looks, series_look, title
+from offpiste.report.look import MUTED, Look, file_name, looks, series_look
 from offpiste.worlds.registry import SUITES
 from offpiste.worlds.scores import reference_scores
 

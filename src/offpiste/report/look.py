@@ -11,9 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.methods import METHODS
-from offpiste.worlds.games import GAMES
-from offpiste.worlds.registry import SUITES, WORLDS, find
+from offpiste.analysis.names import label, ordered_methods
 
 INK = "#1b1d21"
 MUTED = "#5c626c"
@@ -92,21 +90,11 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     return found
 
 
-def label(method: str) -> str:
-    """Return what a method is called on the page."""
-    return METHODS[method].label if method in METHODS else method
-
-
 def series_look(series: str) -> Look:
     """Return how a published series is drawn: in grey, without markers, each in its own."""
     number = {"dopamine tf": 0, "dopamine jax": 1}.get(series, 1)
     dashes = (SOLID, DASHED)[number] if series in _SERIES else DOTTED
     return Look(_SERIES.get(series, f"{series}, published"), PUBLISHED_GREYS[number], dashes, "")
-
-
-def title(game: str) -> str:
-    """Return the name of a game as people write it."""
-    return find(game).title or game.replace("_", " ").title()
 
 
 def file_name(game: str) -> str:
@@ -115,32 +103,3 @@ def file_name(game: str) -> str:
         return f"game_{game}"
     kept = re.sub(r"[^a-z0-9_]+", "-", game.lower())[:40]
     return f"game_{kept}-{hashlib.sha256(game.encode()).hexdigest()[:12]}"
-
-
-def in_words(text: str) -> str:
-    """Return a sentence with games and methods called as people do."""
-    names = {game: title(game) for game in (*GAMES, *SUITES["small_worlds"])} | {
-        method: label(method) for method in METHODS
-    }
-    return re.sub(r"\b\w+\b", lambda word: names.get(word[0], word[0]), text).replace("'", "’")
-
-
-def ordered_methods(methods: Iterable[str]) -> list[str]:
-    """Return methods in the order of their table, the paper's first, then others by name."""
-    indices = {name: index for index, name in enumerate(METHODS)}
-    return sorted(set(methods), key=lambda name: (indices.get(name, len(indices)), name))
-
-
-def ordered_games(games: Iterable[str]) -> list[str]:
-    """Return games in the order of the table of worlds, the paper's first, then others by name."""
-    rows = dict.fromkeys((*GAMES, *SUITES["small_worlds"], *WORLDS))
-    indices = {name: index for index, name in enumerate(rows)}
-    return sorted(set(games), key=lambda game: (indices.get(game, indices.get(find(game).name, len(indices))), game))
-
-
-def frames_text(frames: float) -> str:
-    """Return a number of frames in short: 200M, 8k, 1.5M."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if frames >= size:
-            return f"{frames / size:.4g}{unit}"
-    return f"{frames:.4g}"

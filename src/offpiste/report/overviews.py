@@ -3,12 +3,19 @@
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from offpiste.analysis import stats
-from offpiste.report.contrasts import Aggregate, Contrast, Correlation, common_games, gains
+from offpiste.analysis.comparisons import (
+    Aggregate,
+    Contrast,
+    Correlation,
+    common_games,
+    gains,
+    performance_profiles,
+)
+from offpiste.analysis.evidence import Evidence
+from offpiste.analysis.names import label, title
 from offpiste.report.drawing import (
     WIDTH,
     Drawing,
@@ -20,9 +27,7 @@ from offpiste.report.drawing import (
     style,
     tidy,
 )
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import INK, MUTED, Look, label, looks, title
-from offpiste.seeding import stream
+from offpiste.report.look import INK, MUTED, Look, looks
 
 _NARROW = 0.62 * WIDTH
 
@@ -91,8 +96,8 @@ def aggregate_figure(evidence: Evidence, found: Sequence[Aggregate]) -> Drawing:
     with style("aggregates"):
         figure = new_figure(0.9 + 0.3 * len(found))
         for axes, name in zip(grid_of_axes(figure, 1, len(names), len(names), sharey=True), names, strict=True):
-            for place, each in enumerate(found):
-                draw_interval(axes, place, *each.values[name], drawn[each.method])
+            for row, each in enumerate(found):
+                draw_interval(axes, row, *each.values[name], drawn[each.method])
             better = "less is better" if name == "optimality gap" else "more is better"
             _method_rows(axes, [each.method for each in found], f"{name} ({better})")
     games, methods = common_games(evidence)
@@ -110,22 +115,15 @@ def profile_figure(evidence: Evidence) -> Drawing:
     """Return the share of runs above every score."""
     games, methods = common_games(evidence)
     drawn = looks(evidence.methods)
-    groups = {method: [evidence.normalised(game, method) for game in games] for method in methods}
-    pooled = np.concatenate([run for each in groups.values() for run in each])
-    thresholds = np.linspace(0.0, max(1.0, float(np.quantile(pooled, 0.98))), 101)
-
-    def profile(runs: stats.Groups) -> stats.Array:
-        return stats.performance_profile(runs, thresholds)
-
+    thresholds, profiles = performance_profiles(evidence)
     with style("performance_profile"):
         figure = new_figure(3.4)
         (axes,) = grid_of_axes(figure, 1, 1, 1)
-        for method, runs in groups.items():
+        for method, (shares, band) in profiles.items():
             look = drawn[method]
-            band = stats.bootstrap_band(runs, profile, stream(0, f"report profile {method}"), resamples=300)
             axes.fill_between(thresholds, band[0], band[1], color=look.colour, alpha=0.1, linewidth=0)
             line = {"color": look.colour, "linestyle": look.dashes, "marker": look.marker, "markevery": 10}
-            axes.plot(thresholds, profile(runs), markeredgewidth=0, **line)
+            axes.plot(thresholds, shares, markeredgewidth=0, **line)
         tidy(axes, "share of runs above a score")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlabel("human-normalised score")
@@ -171,8 +169,8 @@ def correlation_figure(found: Sequence[Correlation]) -> Drawing:
         figure = new_figure(0.8 + 0.22 * len(found), _NARROW)
         (axes,) = grid_of_axes(figure, 1, 1, 1)
         axes.axvline(0.0, color=MUTED, linewidth=0.8)
-        for place, each in enumerate(found):
-            draw_interval(axes, place, each.value, each.interval, Look("", INK, "-", "o"))
+        for row, each in enumerate(found):
+            draw_interval(axes, row, each.value, each.interval, Look("", INK, "-", "o"))
         tidy(axes, "rank correlation with Montezuma’s Revenge")
         axes.set_xlim(-1.05, 1.05)
         _rows(axes, names)
@@ -196,5 +194,5 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def _listed(games: Sequence[str]) -> str:
-    *most, last = (title(game) for game in games)
-    return f"{', '.join(most)} and {last}" if most else last
+    *others, last = (title(game) for game in games)
+    return f"{', '.join(others)} and {last}" if others else last

@@ -13,36 +13,38 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from offpiste.analysis import caveats, comparisons, fairness
+from offpiste.analysis.comparisons import Contrast
+from offpiste.analysis.evidence import PAPER_FRAMES, Evidence, gather
 from offpiste.analysis.findings import MARGIN, Benchmark
 from offpiste.analysis.load import load
+from offpiste.analysis.names import label, spell_out, title
 from offpiste.analysis.paper import PAPER
+from offpiste.analysis.profile import Cell
+from offpiste.analysis.profile import cells as profile_cells
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 from offpiste.analysis.stats import min_seeds
 from offpiste.commands import shell_line, train_command
 from offpiste.errors import StoreError
 from offpiste.report import (
-    comparisons,
-    contrasts,
-    fairness,
+    comparison_tables,
     figures,
     overviews,
     profile,
+    quality_tables,
     reproduce,
     settings,
     tables,
-    weak,
 )
 from offpiste.report.drawing import Drawing, save
-from offpiste.report.evidence import PAPER_FRAMES, Evidence, gather
-from offpiste.report.look import in_words, label, title
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
 
 NOTES_SHOWN = 8
-"""Weak points of one kind on the page, and"""
-PLACES_SHOWN = 12
-"""places that one of them is about; the file has all."""
+"""Caveats of one kind on the page; the CSV file has all."""
+RUNS_SHOWN = 12
+"""Runs, or games, that one caveat names on the page."""
 ROWS_SHOWN = 30
 NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
@@ -53,8 +55,8 @@ class Report:
 
     page: Path
     lead: list[str]
-    notes: list[weak.Note]
-    profile: list[profile.Cell]
+    notes: list[caveats.Note]
+    profile: list[Cell]
     """Every method in every small world; empty where there are none."""
 
 
@@ -89,35 +91,35 @@ def build(
 
 
 def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
-    compared = contrasts.contrasts(evidence)
+    compared = comparisons.against_baseline(evidence)
     small = SMALL_WORLDS in evidence.benchmarks
-    by_world = contrasts.contrasts_by_game(evidence, SMALL_WORLDS) if small else []
-    cells = profile.cells(evidence, SMALL_WORLDS, by_world) if small else []
-    aggregates = contrasts.aggregates(evidence)
-    correlations = contrasts.correlations(evidence)
+    by_world = comparisons.against_baseline_by_game(evidence, SMALL_WORLDS) if small else []
+    cells = profile_cells(evidence, SMALL_WORLDS, by_world) if small else []
+    aggregates = comparisons.aggregates(evidence)
+    correlations = comparisons.correlations(evidence)
     tuned = fairness.tunings(evidence)
-    seams = weak.seams(evidence)  # reads the attempts, some of which may not be readable
-    notes = weak.notes(evidence)
+    seams = caveats.seams(evidence)  # reads the attempts, some of which may not be readable
+    notes = caveats.notes(evidence)
     lead = lead_sentences(evidence, compared, by_world)
     made = {
-        "claims": comparisons.claims_table(evidence),
-        "parts": comparisons.parts_table(evidence),
-        "contrasts": comparisons.contrast_table(compared),
-        "contrasts_by_world": comparisons.contrast_by_game_table(by_world),
+        "claims": comparison_tables.claims_table(evidence),
+        "parts": comparison_tables.parts_table(evidence),
+        "contrasts": comparison_tables.contrast_table(compared),
+        "contrasts_by_world": comparison_tables.contrast_by_game_table(by_world),
         "profile": profile.profile_table(cells),
-        "aggregates": comparisons.aggregate_table(aggregates),
-        "correlations": comparisons.correlation_table(correlations),
+        "aggregates": comparison_tables.aggregate_table(aggregates),
+        "correlations": comparison_tables.correlation_table(correlations),
         "scores": tables.score_table(evidence),
         "published": tables.published_table(evidence),
         "imports": tables.imports_table(evidence),
         "runs": tables.runs_table(evidence),
         "needed": tables.seeds_needed_table(evidence),
-        "notes": weak.notes_table(notes),
-        "seeds": weak.seeds_table(evidence),
-        "unfinished": weak.unfinished_table(evidence),
-        "seams": weak.seams_table(seams),
-        "tuning": fairness.tuning_table(tuned),
-        "variants": fairness.variants_table(evidence),
+        "notes": quality_tables.notes_table(notes),
+        "seeds": quality_tables.seeds_table(evidence),
+        "unfinished": quality_tables.unfinished_table(evidence),
+        "seams": quality_tables.seams_table(seams),
+        "tuning": quality_tables.tuning_table(tuned),
+        "variants": quality_tables.variants_table(fairness.variants(evidence)),
         "protocol": settings.protocol_table(evidence.results.runs),
         "methods": settings.methods_table(evidence.runs),
     }
@@ -127,16 +129,16 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     every_command = [train_command(run.settings, run.target_frames) for run in evidence.results.runs]
     (out / "commands.txt").write_text("".join(f"{line}\n" for line in every_command), encoding="utf-8")
 
-    def picture(drawing: Drawing) -> dict[str, Any]:
+    def saved(drawing: Drawing) -> dict[str, Any]:
         return {"about": drawing, "svg": Markup(save(drawing, out / "figures"))}  # noqa: S704 (ours, and escaped)
 
     about_paper = PAPER in evidence.benchmarks
-    paper = [picture(drawing) for drawing in figures.paper_figures(evidence)] if about_paper else []
+    paper = [saved(drawing) for drawing in figures.paper_figures(evidence)] if about_paper else []
     across = [*overviews.overview_figures(evidence, compared, aggregates, correlations)]
     across += [overviews.improvement_by_world_figure(evidence, by_world)] if by_world else []
     drawn = {each["about"].name for each in paper}
     games = [
-        (game, table, picture(figures.game_figure(evidence, game)) if figures.has_curves(evidence, game) else None)
+        (game, table, saved(figures.game_figure(evidence, game)) if figures.has_curves(evidence, game) else None)
         for game, table in of_games.items()
     ]
     page = _template().render(
@@ -153,13 +155,13 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         small=SMALL_WORLDS,
         about_paper=about_paper,
         on_paper_games=any(run.game in GAMES for run in evidence.runs),
-        across=[picture(drawing) for drawing in across],
+        across=[saved(drawing) for drawing in across],
         paper=paper,
         undrawn=[told for name, told in figures.TITLES.items() if name not in drawn],
         games=games,
         note_groups=_grouped(notes),
         notes_shown=NOTES_SHOWN,
-        places_shown=PLACES_SHOWN,
+        runs_shown=RUNS_SHOWN,
         rows_shown=ROWS_SHOWN,
         elsewhere=sum(bool(each.changes) for each in seams),
         fairness=fairness.statements(evidence, tuned),
@@ -173,9 +175,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     return Report(out / "index.html", lead, notes, cells)
 
 
-def lead_sentences(
-    evidence: Evidence, compared: Sequence[contrasts.Contrast], by_world: Sequence[contrasts.Contrast] = ()
-) -> list[str]:
+def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: Sequence[Contrast] = ()) -> list[str]:
     """Return the verdicts in plain sentences: one for each benchmark, then what stands out beside ε-greedy."""
     if not evidence.runs:
         kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
@@ -202,7 +202,7 @@ def _verdicts_in_short(evidence: Evidence, benchmark: Benchmark) -> str:
     return f"O{findings[1:]} these runs {' and '.join(told)}{more}."
 
 
-def _beaten_by_world(by_world: Sequence[contrasts.Contrast]) -> str:
+def _beaten_by_world(by_world: Sequence[Contrast]) -> str:
     """Return how many methods beat ε-greedy on each world where that is not easy, without the references."""
     tested = [each for each in by_world if each.method not in LADDER]
     games = dict.fromkeys(game for each in tested for game in each.games if game not in SMALL_WORLDS.easy)
@@ -248,7 +248,7 @@ def _stores(evidence: Evidence) -> list[tuple[str, str]]:
     return [(store, f"{kind}, {_count(counts[store], 'run')}") for store, kind in evidence.results.stores.items()]
 
 
-def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:
+def _beside_baseline(compared: Sequence[Contrast]) -> str:
     if not compared:
         return "There is nothing yet to hold beside ε-greedy."
     told: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -269,8 +269,8 @@ def _beside_baseline(compared: Sequence[contrasts.Contrast]) -> str:
     return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{told_why}."
 
 
-def _grouped(notes: Sequence[weak.Note]) -> dict[str, tuple[int, list[tuple[str, list[str]]]]]:
-    """Return by kind how many there are, and each message with all the places that it is about."""
+def _grouped(notes: Sequence[caveats.Note]) -> dict[str, tuple[int, list[tuple[str, list[str]]]]]:
+    """Return by kind how many notes there are, and each message with all the runs or games that it is about."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for note in notes:
         groups[note.kind][note.message].append(note.where)
@@ -313,7 +313,7 @@ def _template() -> jinja2.Template:
         "shown": tables.shown,
         "title": title,
         "right": tables.is_numeric,
-        "in_words": in_words,
+        "spell_out": spell_out,
         "policy": _policy,
         "rounded": lambda value: f"{value:.2f}".replace("-", "−"),
         "top": lambda game: reference_scores(game).player or "the best policy",

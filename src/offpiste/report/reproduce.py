@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from offpiste.analysis.names import ordered_games
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import Run
 from offpiste.commands import shell_line, train_options
-from offpiste.report.look import ordered_games
 
 
 def loops(runs: Sequence[Run]) -> list[str]:

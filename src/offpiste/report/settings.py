@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from offpiste.analysis.names import frames_text, label, title
 from offpiste.analysis.runs import PROTOCOL_KEYS, Run
-from offpiste.report.look import frames_text, label, title
 from offpiste.report.tables import Table, table_of
 
 

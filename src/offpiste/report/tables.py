@@ -9,24 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.analysis import stats
+from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.findings import BASELINE
+from offpiste.analysis.names import label, title
 from offpiste.analysis.reference import PUBLISHED_SCORES, PublishedScores
+from offpiste.analysis.scores import DIFFERENCES, MethodScores, scores_on, seeds_needed, statistic_of, threshold_of
 from offpiste.analysis.stats import Interval
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import file_name, label, title
+from offpiste.report.look import file_name
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
 
-THRESHOLD_SHARE = 0.1
-"""The threshold that a score is asked to pass, as a share of the way from random play to a human or the best policy."""
 SCORED_BY = {
     "final": "the mean training return of a seed’s last ten iterations",
     "evaluation": "the mean return of the evaluation after a seed’s last iteration",
 }
 """What a score is, by its measure."""
-DIFFERENCES = (0.05, 0.1, 0.25, 0.5)
-"""Differences, normalised, for which the seeds needed are told."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def table_of(name: str, items: Iterable[Any], columns: Mapping[str, Callable[[An
 
 def to_csv(table: Table) -> str:
     """Return a table as CSV; an interval takes two columns."""
-    two = [any(isinstance(row[place], Interval) for row in table.rows) for place in range(len(table.columns))]
+    two = [any(isinstance(row[index], Interval) for row in table.rows) for index in range(len(table.columns))]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = zip(table.columns, two, strict=True)
@@ -83,42 +80,29 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def is_numeric(table: Table, place: int) -> bool:
+def is_numeric(table: Table, index: int) -> bool:
     """Whether a column holds numbers, or nothing yet, which stand to the right."""
-    cells = [row[place] for row in table.rows if row[place] is not None]
+    cells = [row[index] for row in table.rows if row[index] is not None]
     return not cells or any(isinstance(cell, int | float | np.number | Interval) for cell in cells)
 
 
 def game_table(evidence: Evidence, game: str) -> Table:
     """Return the numbers of each method on one game."""
-    begun = {
-        method: [each for each in evidence.summaries.values() if (each.run.game, each.run.arm) == (game, method)]
-        for method in evidence.methods
-    }
     threshold = threshold_of(game)
-
-    def middle(method: str, measure: str) -> float | None:
-        found = [getattr(each, measure) for each in begun[method] if evidence.counts(each)]
-        return _statistic(np.median, found)
-
-    def passed(method: str) -> tuple[float | None, Interval | None]:
-        scores = evidence.finals(game, method)
-        return stats.above(scores, threshold) if scores.size else (None, None)
-
-    columns: dict[str, Callable[[str], Any]] = {
-        "method": label,
-        "seeds": lambda method: f"{evidence.finals(game, method).size} of {len(begun[method])}",
-        "mean": lambda method: _statistic(np.mean, evidence.finals(game, method)),
-        "median": lambda method: _statistic(np.median, evidence.finals(game, method)),
-        "least": lambda method: _statistic(np.min, evidence.finals(game, method)),
-        "greatest": lambda method: _statistic(np.max, evidence.finals(game, method)),
-        "normalised": lambda method: _statistic(np.median, evidence.normalised(game, method)),
-        "area": lambda method: middle(method, "area"),
-        f"above {shown(threshold)}": lambda method: passed(method)[0],
-        "exact interval": lambda method: passed(method)[1],
-        "first reward": lambda method: middle(method, "first_reward_frame"),
-        "rooms": lambda method: middle(method, "rooms"),
-        "cells": lambda method: middle(method, "cells"),
+    columns: dict[str, Callable[[MethodScores], Any]] = {
+        "method": lambda each: label(each.method),
+        "seeds": lambda each: f"{each.scored} of {each.begun}",
+        "mean": lambda each: each.mean,
+        "median": lambda each: each.median,
+        "least": lambda each: each.min,
+        "greatest": lambda each: each.max,
+        "normalised": lambda each: each.normalised,
+        "area": lambda each: each.area,
+        f"above {shown(threshold)}": lambda each: each.share_above,
+        "exact interval": lambda each: each.share_interval,
+        "first reward": lambda each: each.first_reward_frame,
+        "rooms": lambda each: each.rooms,
+        "cells": lambda each: each.cells,
     }
     scale = reference_scores(game)
     if not scale.known:
@@ -131,7 +115,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
         " (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
         f"Above {shown(threshold)}: share of seeds that score more ({about})."
     )
-    return table_of(file_name(game), [method for method in evidence.methods if begun[method]], columns, note)
+    return table_of(file_name(game), scores_on(evidence, game), columns, note)
 
 
 def score_table(evidence: Evidence) -> Table:
@@ -141,8 +125,8 @@ def score_table(evidence: Evidence) -> Table:
         scores = evidence.finals(game, method)
         if not scores.size:
             return None
-        least, mean, most = (shown(float(value)) for value in (scores.min(), scores.mean(), scores.max()))
-        return f"{mean} ({least} to {most}; {scores.size})"
+        low, mean, high = (shown(float(value)) for value in (scores.min(), scores.mean(), scores.max()))
+        return f"{mean} ({low} to {high}; {scores.size})"
 
     games = [game for game in evidence.games if evidence.scores.get(game)]
     tops = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
@@ -161,22 +145,9 @@ def score_table(evidence: Evidence) -> Table:
     return table_of("final_scores", games, columns, note)
 
 
-def why_not_comparable(evidence: Evidence) -> str:
-    """Return why published scores of our agent and protocol still cannot be held beside ours; empty if they can."""
-    if not any(run.game in GAMES for run in evidence.runs):
-        return "there is no run of ours to compare with"
-    if evidence.mixed:
-        return "our runs mix protocols"
-    departures = evidence.departures()
-    if departures:
-        told = ", ".join(f"{key} is {here}" for key, (here, _) in reversed(list(departures.items())[-2:]))
-        return f"our runs depart from that protocol: {told}{' and more' * (len(departures) > 2)}"
-    return ""
-
-
 def published_table(evidence: Evidence) -> Table:
     """Return published final scores with their source and whether they are comparable."""
-    against = why_not_comparable(evidence)
+    against = evidence.why_not_comparable()
     columns: dict[str, Callable[[PublishedScores], Any]] = {
         "published": lambda each: each.name,
         "mark": lambda each: "comparable" if each.comparable and not against else "not comparable",
@@ -195,7 +166,7 @@ def imports_table(evidence: Evidence) -> Table:
         "game": lambda each: title(each.game),
         "runs": lambda each: len(each.returns),
         "iterations": lambda each: len(each.returns[0]),
-        "mean of the last ten": lambda each: _statistic(np.mean, each.curves()[1][:, -10:]),
+        "mean of the last ten": lambda each: statistic_of(np.mean, each.curves()[1][:, -10:]),
         "file": lambda each: each.file,
         "sha256": lambda each: each.sha256,
         "fingerprint": lambda each: each.fingerprint,
@@ -229,36 +200,21 @@ def seeds_needed_table(evidence: Evidence) -> Table:
     """Return how many seeds would show a given difference, judged by the spread of ε-greedy's scores."""
     games = [game for each in evidence.benchmarks for game in each.games if evidence.finals(game, BASELINE).size > 1]
     players = " or ".join(dict.fromkeys(reference_scores(game).player for game in games))
-
-    def needed(game: str, difference: float) -> int | str:
-        chance = stats.improvement_after(evidence.normalised(game, BASELINE), difference)
-        return stats.seeds_needed(chance) or "over 2,000"
-
+    needed = {game: seeds_needed(evidence, game) for game in games}
     columns: dict[str, Callable[[str], Any]] = {
         "game": title,
         "seeds here": lambda game: evidence.finals(game, BASELINE).size,
     }
     for difference in DIFFERENCES:
-        columns[f"{difference:.0%} of the scale"] = lambda game, difference=difference: needed(game, difference)  # type: ignore[misc]
+        columns[f"{difference:.0%} of the scale"] = lambda game, difference=difference: (
+            needed[game][difference] or "over 2,000"
+        )  # type: ignore[misc]
     note = (
         "Seeds with which one sign test at 5% sees such a difference in four studies of five, were a method’s scores "
         f"those of ε-greedy raised by it; the scale goes from random play to {players}. A rough guide: it takes "
         "the few scores here for the whole distribution."
     )
     return table_of("seeds_needed", games, columns, note)
-
-
-def threshold_of(game: str) -> float:
-    """Return the score that counts as having found something."""
-    scale = reference_scores(game)
-    return scale.score_at(THRESHOLD_SHARE) if scale.known else 0.0
-
-
-def _statistic(statistic: Callable[[Any], Any], values: Any) -> float | None:
-    """Return a statistic of the numbers among values, or None where there is none."""
-    numbers = np.asarray(values, dtype=np.float64)
-    numbers = numbers[~np.isnan(numbers)]
-    return float(statistic(numbers)) if numbers.size else None
 
 
 def _is_nothing(value: Any) -> bool:

@@ -56,13 +56,13 @@ class EpisodeStatistics:
 
 @dataclass
 class IterationStatistics:
-    """The iteration under way: its training, or its evaluation."""
+    """The iteration under way: its training, or its evaluation. Names of fields are keys of checkpoints."""
 
     steps: int = 0
     returns: list[float] = field(default_factory=list)
     updates: int = 0
     loss_sum: float = 0.0
-    max_q_sum: float = 0.0
+    greatest_q_sum: float = 0.0
     mass_low_sum: float = 0.0
     mass_high_sum: float = 0.0
     bonuses: list[float] = field(default_factory=list)
@@ -72,7 +72,7 @@ class IterationStatistics:
         """Count an update of the agent."""
         self.updates += 1
         self.loss_sum += update.loss
-        self.max_q_sum += update.max_q
+        self.greatest_q_sum += update.max_q
         self.mass_low_sum += update.target_mass_low
         self.mass_high_sum += update.target_mass_high
 
@@ -93,7 +93,7 @@ class IterationStatistics:
             "return_max": max(returns) if returns else None,
             "updates": self.updates,
             "loss_mean": self._per_update(self.loss_sum),
-            "greatest_q_mean": self._per_update(self.max_q_sum),
+            "greatest_q_mean": self._per_update(self.greatest_q_sum),
             "target_mass_low": self._per_update(self.mass_low_sum),
             "target_mass_high": self._per_update(self.mass_high_sum),
             "bonus_mean": float(bonuses.mean()) if self.bonuses else None,

@@ -2,18 +2,15 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from offpiste.analysis.evidence import Evidence
+from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
 from offpiste.config import identity
 from offpiste.methods import METHODS, PAPER_METHODS, base_run
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import frames_text, label, ordered_methods, title
-from offpiste.report.tables import Table, table_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,19 @@ class Tuning:
     def budget(self) -> int | None:
         """The most settings that were tried for it, here or by the paper's authors, as far as is known."""
         return None if self.elsewhere is None and not self.settings else max(self.settings, self.elsewhere or 0)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One setting that was tried in tuning."""
+
+    method: str
+    game: str
+    name: str
+    seeds: int
+    mean: float | None
+    """Of the final scores; None where no run counts."""
+    median: float | None
 
 
 def tunings(evidence: Evidence) -> list[Tuning]:
@@ -78,59 +88,17 @@ def statements(evidence: Evidence, found: list[Tuning]) -> list[str]:
     return said
 
 
-def tuning_table(found: list[Tuning]) -> Table:
-    """Return the tuning of each method as a table."""
-    least = min((each.budget for each in found if each.budget is not None), default=0)
-
-    def mark(each: Tuning) -> str:
-        if each.budget is None:
-            return "not known"
-        return f"tuned more: {each.budget} settings beside {least}" if each.budget > least else "–"
-
-    columns: dict[str, Callable[[Tuning], Any]] = {
-        "method": lambda each: label(each.method),
-        "settings tried here": lambda each: each.settings,
-        "runs": lambda each: each.runs,
-        "frames": lambda each: frames_text(each.frames) if each.frames else 0,
-        "on": lambda each: ", ".join(map(title, each.games)) or "–",
-        "tuning seeds": lambda each: seeds_text(each.tuning_seeds),
-        "test seeds": lambda each: seeds_text(each.test_seeds),
-        "disjoint": lambda each: ("no" if each.shared_seeds else "yes") if each.tuning_seeds else "–",
-        "settings tried in the paper": lambda each: each.elsewhere,
-        "mark": mark,
-    }
-    return table_of("tuning", found, columns)
-
-
-def variants_table(evidence: Evidence) -> Table:
-    """Return the settings that were tried, the best of each method first."""
-    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+def variants(evidence: Evidence) -> list[Variant]:
+    """Return the settings that were tried, of each method and game the best first."""
+    scores: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for run in evidence.tuning:
-        scores = groups[run.method, run.game, run.variant]
         found = evidence.summaries[run.name]
-        scores += [evidence.score(found)] if evidence.counts(found) else []
-    rows = [(*key, len(scores), *_middle(scores)) for key, scores in groups.items()]
-    rows.sort(key=lambda row: (row[0], row[1], math.inf if row[4] is None else -row[4], row[2]))
-    columns: dict[str, Callable[[tuple[Any, ...]], Any]] = {
-        "method": lambda row: label(row[0]),
-        "game": lambda row: title(row[1]),
-        "variant": lambda row: row[2],
-        "seeds": lambda row: row[3],
-        "mean final score": lambda row: row[4],
-        "median final score": lambda row: row[5],
-    }
-    return table_of("variants", rows, columns)
-
-
-def seeds_text(seeds: tuple[int, ...]) -> str:
-    """Return seeds in short: 0–4, 7."""
-    ranges: list[tuple[int, int]] = []
-    for seed in seeds:
-        if ranges and seed == ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], seed)
-        else:
-            ranges.append((seed, seed))
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ranges) or "–"
+        scores[run.method, run.game, run.variant] += [evidence.score(found)] if evidence.counts(found) else []
+    tried = [
+        Variant(*key, len(own), *((float(np.mean(own)), float(np.median(own))) if own else (None, None)))
+        for key, own in scores.items()
+    ]
+    return sorted(tried, key=lambda each: (each.method, each.game, _worst_last(each.mean), each.name))
 
 
 def _tuning(evidence: Evidence, method: str) -> Tuning:
@@ -166,8 +134,8 @@ def _alike(found: list[Tuning]) -> list[str]:
     ]
 
 
-def _middle(scores: list[float]) -> tuple[float | None, float | None]:
-    return (float(np.mean(scores)), float(np.median(scores))) if scores else (None, None)
+def _worst_last(mean: float | None) -> float:
+    return math.inf if mean is None else -mean
 
 
 _SCALED = "exploration.epsilon_decay_steps"

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from offpiste.analysis.comparisons import STATISTICS, Aggregate, Contrast, Correlation
+from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.findings import Part, Verdict
-from offpiste.report.contrasts import STATISTICS, Aggregate, Contrast, Correlation
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import label, title
+from offpiste.analysis.names import label, title
 from offpiste.report.tables import Table, table_of
 
 

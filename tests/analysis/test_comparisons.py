@@ -5,22 +5,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from offpiste.analysis.comparisons import (
+    _holm,
+    against_baseline,
+    against_baseline_by_game,
+    aggregates,
+    common_games,
+    correlations,
+    gains,
+)
 from offpiste.analysis.findings import BASELINE
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.methods import PAPER_METHODS
-from offpiste.report.contrasts import (
-    _holm,
-    aggregates,
-    common_games,
-    contrasts,
-    contrasts_by_game,
-    correlations,
-    gains,
-)
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
-from tests.report.small_study import evidence_of, write_small_worlds, write_study
+from tests.analysis.small_study import evidence_of, write_small_worlds, write_study
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_holm_by_hand(p: list[float], rejected: list[bool]) -> None:
 def test_a_call_is_corrected_for_all_that_were_made(store: Folder, seeds: int, call: str) -> None:
     """One comparison is two one-sided tests."""
     write_study(store, {("pong", "epsilon_greedy"): [0.0] * seeds, ("pong", "cts"): [1.0] * seeds})
-    (found,) = contrasts(evidence_of(store))
+    (found,) = against_baseline(evidence_of(store))
     assert (found.suite, found.games, found.comparison.pairs) == ("Pong", ("pong",), seeds)
     assert found.comparison.p_better == pytest.approx(0.5**seeds)  # 1/32 is above 0.05 / 2, 1/64 below
     assert found.call == call
@@ -63,7 +63,7 @@ def test_sets_of_games_count_the_games_that_both_have(store: Folder) -> None:
             ("gravitar", "cts"): [900.0],
         },
     )
-    found = {each.suite: each for each in contrasts(evidence_of(store))}
+    found = {each.suite: each for each in against_baseline(evidence_of(store))}
     assert {suite: each.games for suite, each in found.items()} == {
         "other hard games": ("freeway",),
         "training games": ("hero",),
@@ -75,7 +75,7 @@ def test_sets_of_games_count_the_games_that_both_have(store: Folder) -> None:
 
 def test_without_the_baseline_nothing_is_held_beside_it(store: Folder) -> None:
     write_study(store, {("freeway", "cts"): [1.0, 2.0]})
-    assert contrasts(evidence_of(store)) == []
+    assert against_baseline(evidence_of(store)) == []
 
 
 def test_aggregates_are_over_the_games_that_most_methods_share(store: Folder) -> None:
@@ -152,13 +152,13 @@ def test_on_small_worlds_methods_are_called_better_by_holms_correction_within_ea
     scores["open_field", "cts"] = [1.0] * 7 + [0.0] * 3
     write_small_worlds(store, scores)
     evidence = evidence_of(store)
-    found = {each.method: each for each in contrasts_by_game(evidence, SMALL_WORLDS)}
+    found = {each.method: each for each in against_baseline_by_game(evidence, SMALL_WORLDS)}
     assert set(found) == set(names)
     assert found["cts"].comparison.p_better == pytest.approx(1 / 128)
     assert found["cts"].call == "not shown"  # 7/128 for all seven
     better = Folder(f"{store.location}-better")
     write_small_worlds(better, scores | {("open_field", "rnd"): [1.0] * 10, ("key_door", "cts"): [1.0] * 10})
-    calls = {each.method: each.call for each in contrasts_by_game(evidence_of(better), SMALL_WORLDS)}
+    calls = {each.method: each.call for each in against_baseline_by_game(evidence_of(better), SMALL_WORLDS)}
     assert {method for method, call in calls.items() if call == "better"} == {"cts", "rnd"}
 
 
@@ -167,7 +167,9 @@ def test_each_small_world_is_corrected_by_itself(store: Folder) -> None:
     scores = {(world, BASELINE): [0.0] * 5 for world in ("catch", "rain")} | {("catch", "cts"): [1.0] * 5}
     scores |= {("rain", name): [0.0] * 5 for name in ("cts", "icm", "rnd")}
     write_small_worlds(store, scores)
-    calls = {(each.games, each.method): each.call for each in contrasts_by_game(evidence_of(store), SMALL_WORLDS)}
+    calls = {
+        (each.games, each.method): each.call for each in against_baseline_by_game(evidence_of(store), SMALL_WORLDS)
+    }
     assert calls[("catch",), "cts"] == "better"
     assert {call for key, call in calls.items() if key[0] == ("rain",)} == {"not shown"}
 
@@ -176,13 +178,13 @@ def test_small_worlds_are_not_among_the_sets_of_games_that_are_corrected_togethe
     write_small_worlds(store, {("catch", BASELINE): [0.0] * 5, ("catch", "cts"): [1.0] * 5})
     write_study(store, {("pong", BASELINE): [0.0] * 6, ("pong", "cts"): [1.0] * 6})
     evidence = evidence_of(store)
-    assert [each.suite for each in contrasts(evidence)] == ["Pong"]
+    assert [each.suite for each in against_baseline(evidence)] == ["Pong"]
 
 
 def test_on_small_worlds_a_difference_within_the_margin_is_a_tie_and_areas_stand_beside(store: Folder) -> None:
     scores = {("rain", BASELINE): [0.5] * 6, ("rain", "cts"): [0.54] * 6}
     write_small_worlds(store, scores, returns={("rain", BASELINE): 0.4, ("rain", "cts"): 0.1})
-    (found,) = contrasts_by_game(evidence_of(store), SMALL_WORLDS)
+    (found,) = against_baseline_by_game(evidence_of(store), SMALL_WORLDS)
     assert (found.comparison.probability, found.call) == (0.5, "not shown")
     assert found.area is not None
     assert found.area.difference == pytest.approx(-0.3)

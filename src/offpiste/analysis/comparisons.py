@@ -1,4 +1,4 @@
-"""What a report says beyond the paper's findings: each method beside ε-greedy, and all of them across games."""
+"""Comparisons beyond the findings: each method beside ε-greedy, aggregates over games, gains, and rankings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 
 from offpiste.analysis import stats
+from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.findings import BASELINE, Benchmark
+from offpiste.analysis.names import ordered_games, title
 from offpiste.analysis.paper import HARD, MONTEZUMA
+from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.statements import compare_methods
 from offpiste.analysis.stats import LEVEL, Array, Comparison, Interval
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import ordered_games, title
 from offpiste.seeding import stream
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.registry import SUITES
@@ -32,7 +33,7 @@ class Contrast:
     """One method beside ε-greedy on a set of games."""
 
     suite: str
-    """As people write it."""
+    """Its heading, or the title of a single game."""
     method: str
     games: tuple[str, ...]
     """Those of the set on which both have scores."""
@@ -71,13 +72,13 @@ STATISTICS = {
 }
 
 
-def contrasts(evidence: Evidence) -> list[Contrast]:
+def against_baseline(evidence: Evidence) -> list[Contrast]:
     """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for all together.
 
     The sets are the paper's, and each game alone that belongs to no benchmark.
     """
     suites = SUITES | {"all": tuple(GAMES)}
-    sets = {told: suites[suite] for suite, told in SUITE_TITLES.items()}
+    sets = {heading: suites[suite] for suite, heading in SUITE_TITLES.items()}
     sets |= {title(game): (game,) for game in ordered_games(evidence.scores) if evidence.benchmark(game) is None}
     found: list[tuple[str, str, tuple[str, ...], Comparison]] = []
     for suite, wanted in sets.items():
@@ -90,15 +91,15 @@ def contrasts(evidence: Evidence) -> list[Contrast]:
                 found.append((suite, method, games, compare_methods(evidence.scores, games, method)))
     calls = _holm([p for *_, comparison in found for p in (comparison.p_better, comparison.p_worse)])
     rows = []
-    for place, (suite, method, games, comparison) in enumerate(found):
+    for index, (suite, method, games, comparison) in enumerate(found):
         call: Literal["better", "worse", "not shown"] = "not shown"
-        if calls[2 * place] != calls[2 * place + 1]:
-            call = "better" if calls[2 * place] else "worse"
+        if calls[2 * index] != calls[2 * index + 1]:
+            call = "better" if calls[2 * index] else "worse"
         rows.append(Contrast(suite, method, games, comparison, call))
     return rows
 
 
-def contrasts_by_game(evidence: Evidence, benchmark: Benchmark) -> list[Contrast]:
+def against_baseline_by_game(evidence: Evidence, benchmark: Benchmark) -> list[Contrast]:
     """Return each method beside the baseline on each game of a benchmark, called better at 5% for all of a game."""
     rows = []
     for game in benchmark.games:
@@ -113,6 +114,12 @@ def contrasts_by_game(evidence: Evidence, benchmark: Benchmark) -> list[Contrast
             area = compare_methods(evidence.areas, (game,), method, benchmark.baseline)
             rows.append(Contrast(title(game), method, (game,), comparison, "better" if called else "not shown", area))
     return rows
+
+
+def every_comparison(evidence: Evidence) -> list[Contrast]:
+    """Return the comparisons on sets of games, and those on each game of the small worlds if there are runs of it."""
+    by_game = against_baseline_by_game(evidence, SMALL_WORLDS) if SMALL_WORLDS in evidence.benchmarks else []
+    return [*against_baseline(evidence), *by_game]
 
 
 def common_games(evidence: Evidence) -> tuple[list[str], list[str]]:
@@ -143,6 +150,26 @@ def aggregates(evidence: Evidence) -> list[Aggregate]:
             values[name] = (float(statistic(groups)), stats.bootstrap(groups, statistic, generator, RESAMPLES))
         found.append(Aggregate(method, sum(group.size for group in groups), values))
     return found
+
+
+def performance_profiles(evidence: Evidence) -> tuple[Array, dict[str, tuple[Array, Array]]]:
+    """Return thresholds, and by method the share of runs above each with its bootstrap band [2, thresholds].
+
+    Over the games that the methods share, on the human-normalised scale.
+    """
+    games, methods = common_games(evidence)
+    groups = {method: [evidence.normalised(game, method) for game in games] for method in methods}
+    pooled = np.concatenate([run for each in groups.values() for run in each])
+    thresholds = np.linspace(0.0, max(1.0, float(np.quantile(pooled, 0.98))), 101)
+
+    def profile(runs: stats.Groups) -> Array:
+        return stats.performance_profile(runs, thresholds)
+
+    found = {}
+    for method, runs in groups.items():
+        band = stats.bootstrap_band(runs, profile, stream(0, f"report profile {method}"), resamples=300)
+        found[method] = (profile(runs), band)
+    return thresholds, found
 
 
 def gains(evidence: Evidence, suite: str) -> dict[str, tuple[float, Interval]]:
@@ -200,8 +227,8 @@ def _holm(values: Iterable[float]) -> list[bool]:
     """Return which hypotheses are rejected so that any wrong rejection has a chance of 5% at most (Holm, 1979)."""
     p = np.array(list(values))
     rejected = [False] * p.size
-    for done, place in enumerate(np.argsort(p, kind="stable")):
-        if p[place] > LEVEL / (p.size - done):
+    for done, index in enumerate(np.argsort(p, kind="stable")):
+        if p[index] > LEVEL / (p.size - done):
             break
-        rejected[int(place)] = True
+        rejected[int(index)] = True
     return rejected

@@ -1,4 +1,4 @@
-"""All that a report is made from: the runs of a store, what they are compared by, and what that shows.
+"""The runs of stores, where they are compared and by what, with curves, scores and verdicts.
 
 Runs with a variant are tuning: they tell how constants were chosen and count for nothing else. The twelve games of the
 paper are one comparison under one protocol; any other game stands alone, for nothing puts its scores on their scale.
@@ -16,6 +16,7 @@ import numpy as np
 from offpiste.analysis import stats
 from offpiste.analysis.benchmarks import BENCHMARKS, benchmark_of
 from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
+from offpiste.analysis.names import ordered_games, ordered_methods
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
@@ -24,7 +25,6 @@ from offpiste.analysis.summary import Curves, Summary, common_end, curves, score
 from offpiste.config import PROTOCOL_TABLES, RunConfig
 from offpiste.errors import RunMismatch
 from offpiste.parsing import to_dict
-from offpiste.report.look import ordered_games, ordered_methods
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
 
@@ -33,7 +33,7 @@ PAPER_FRAMES = 200_000_000
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A store, ready to be told about."""
+    """All that a report, or a script, says about runs is computed from this."""
 
     store: str
     results: Results
@@ -113,6 +113,18 @@ class Evidence:
             found["frames"] = (" or ".join(f"{end:,}" for end in sorted(ends)), f"{PAPER_FRAMES:,}")
         return found
 
+    def why_not_comparable(self) -> str:
+        """Return why published scores of our agent and protocol cannot be compared with ours; empty if they can."""
+        if not any(run.game in GAMES for run in self.runs):
+            return "there is no run of ours to compare with"
+        if self.mixed:
+            return "our runs mix protocols"
+        departures = self.departures()
+        if not departures:
+            return ""
+        last = ", ".join(f"{key} is {here}" for key, (here, _) in reversed(list(departures.items())[-2:]))
+        return f"our runs depart from that protocol: {last}{' and more' * (len(departures) > 2)}"
+
 
 _PROTOCOL = {table: to_dict(RunConfig())[table] for table in PROTOCOL_TABLES}
 
@@ -123,7 +135,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     runs = tuple(run for run in ordered if not run.variant)
     tuning = tuple(run for run in ordered if run.variant)
     comparisons, tried = _comparisons(runs), _comparisons(tuning)
-    mixed = tuple(told for group in (*comparisons, *tried) if (told := differences(group)))
+    mixed = tuple(message for group in (*comparisons, *tried) if (message := differences(group)))
     if mixed and not allow_mixed:
         raise RunMismatch(f"{mixed[0]}. Put them in stores of their own, or compare them knowingly with --allow-mixed")
     ends = [frames or common_end(group) for group in comparisons]

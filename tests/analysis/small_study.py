@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from offpiste.analysis.evidence import Evidence, gather
 from offpiste.analysis.load import load
 from offpiste.analysis.reference import Published, import_dopamine
 from offpiste.methods import METHODS
-from offpiste.report.evidence import Evidence, gather
 from offpiste.store.storage import Folder
 from offpiste.worlds.scores import reference_scores
 from tests.analysis.small_store import SCHEDULE, config_of, write_run

@@ -1,16 +1,14 @@
 """What is missing or weak: each point with a name, so that nothing is left out in silence."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
+from offpiste.analysis.evidence import Evidence
+from offpiste.analysis.names import frames_text
 from offpiste.analysis.runs import Run
 from offpiste.analysis.stats import min_seeds
-from offpiste.report.evidence import Evidence
-from offpiste.report.look import frames_text, label, title
-from offpiste.report.tables import Table, table_of
 from offpiste.worlds.scores import reference_scores
 
 PAPER_SEEDS = 5
@@ -55,45 +53,6 @@ def notes(evidence: Evidence) -> list[Note]:
     return found
 
 
-def notes_table(found: list[Note]) -> Table:
-    """Return the weak points as a table."""
-    columns: dict[str, Callable[[Note], Any]] = {
-        "kind": lambda note: note.kind,
-        "where": lambda note: note.where,
-        "what": lambda note: note.message,
-    }
-    return table_of("weak_points", found, columns)
-
-
-def seeds_table(evidence: Evidence) -> Table:
-    """Return the seeds of each method on each game that count, out of those begun."""
-    begun = Counter((run.game, run.method) for run in evidence.runs)
-
-    def cell(game: str, method: str) -> str | None:
-        all_of_them, done = begun[game, method], evidence.finals(game, method).size
-        if not all_of_them:
-            return None
-        return str(done) if done == all_of_them else f"{done} of {all_of_them}"
-
-    columns: dict[str, Callable[[str], Any]] = {"game": title}
-    for method in evidence.methods:
-        columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
-    note = "A seed counts once it has come as far as runs are compared at, with a score that is a number."
-    return table_of("seeds", [game for game in evidence.games if any(key[0] == game for key in begun)], columns, note)
-
-
-def unfinished_table(evidence: Evidence) -> Table:
-    """Return the runs that are not at their end."""
-    columns: dict[str, Callable[[Run], Any]] = {
-        "run": lambda run: run.name,
-        "state": lambda run: run.state,
-        "frames": lambda run: run.frames,
-        "target frames": lambda run: run.target_frames,
-        "share done": lambda run: run.frames / run.target_frames if run.target_frames else None,
-    }
-    return table_of("unfinished", [run for run in evidence.results.runs if not run.complete], columns)
-
-
 def seams(evidence: Evidence) -> list[Seams]:
     """Return the runs that were continued by another process, those that went on elsewhere first."""
     attempts = _attempts(evidence)
@@ -105,22 +64,6 @@ def seams(evidence: Evidence) -> list[Seams]:
         if continued:
             found.append(Seams(run, len(mine), len(continued), tuple(changes)))
     return sorted(found, key=lambda each: (-len(each.changes), -each.seams, each.run.name))
-
-
-def seams_table(found: list[Seams]) -> Table:
-    """Return the seams as a table."""
-    columns: dict[str, Callable[[Seams], Any]] = {
-        "run": lambda each: each.run.name,
-        "attempts": lambda each: each.attempts,
-        "seams": lambda each: each.seams,
-        "between unlike machines": lambda each: len(each.changes),
-        "what changed": lambda each: "; ".join(each.changes) or "–",
-    }
-    note = (
-        "A run that goes on on a machine of the same kind, with the same versions and threads, is exact to the bit; "
-        "one that goes on elsewhere is the same experiment with other last digits."
-    )
-    return table_of("seams", found, columns, note)
 
 
 def _attempts(evidence: Evidence) -> dict[str, list[Attempt]]:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from offpiste.report.weak import Note, notes, notes_table, seams, seams_table, seeds_table, unfinished_table
+from offpiste.analysis.caveats import Note, notes, seams
+from offpiste.report.quality_tables import notes_table, seams_table, seeds_table, unfinished_table
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import attempt_row, config_of, write_run
-from tests.report.small_study import evidence_of, write_study
+from tests.analysis.small_study import evidence_of, write_study
 
 THREE = [1.0, 2.0, 3.0]
 GOOD = {("freeway", "epsilon_greedy"): [1.0, 2.0, 3.0, 4.0, 5.0]}

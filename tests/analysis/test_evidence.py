@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.evidence import PAPER_FRAMES
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import RunMismatch
-from offpiste.report.evidence import PAPER_FRAMES
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import SCHEDULE, config_of, write_run
-from tests.report.small_study import evidence_of, write_small_worlds, write_study
+from tests.analysis.small_study import evidence_of, write_small_worlds, write_study
 
 
 @pytest.fixture

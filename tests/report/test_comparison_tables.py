@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from offpiste.report.comparisons import claims_table, parts_table
+from offpiste.report.comparison_tables import claims_table, parts_table
 from offpiste.report.tables import to_csv
 from offpiste.store.storage import Folder
-from tests.report.small_study import evidence_of, write_study
+from tests.analysis.small_study import evidence_of, write_study
 
 
 @pytest.fixture

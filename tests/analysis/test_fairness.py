@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.fairness import statements, tunings, variants
+from offpiste.analysis.names import seeds_text
 from offpiste.analysis.paper import BONUSES
 from offpiste.config import BonusConfig
 from offpiste.methods import METHODS, PAPER_METHODS, base_run
-from offpiste.report.fairness import seeds_text, statements, tuning_table, tunings, variants_table
+from offpiste.report.quality_tables import tuning_table, variants_table
 from offpiste.store.storage import Folder
 from offpiste.study.plan import points_of, read_study
 from tests.analysis.small_store import config_of, write_run
-from tests.report.small_study import evidence_of, write_study
+from tests.analysis.small_study import evidence_of, write_study
 
 MONTEZUMA = "montezuma_revenge"
 
@@ -120,7 +122,7 @@ def test_settings_tried_are_listed_best_first(store: Folder) -> None:
     for scale, scores in ((0.1, (1.0, 2.0)), (0.2, (7.0, 9.0)), (0.3, (3.0, 3.0))):
         for seed, score in enumerate(scores):
             tune(store, "cts", scale, seed, score)
-    rows = variants_table(evidence_of(store)).rows
+    rows = variants_table(variants(evidence_of(store))).rows
     assert [(row[2], row[3], row[4]) for row in rows] == [
         ("beta=0.2", 2, 8.0),
         ("beta=0.3", 2, 3.0),

@@ -1,0 +1,98 @@
+"""What each method scores on a game, and how many seeds would show a difference there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offpiste.analysis import stats
+from offpiste.analysis.evidence import Evidence
+from offpiste.analysis.findings import BASELINE
+from offpiste.analysis.stats import Interval
+from offpiste.worlds.scores import reference_scores
+
+THRESHOLD_SHARE = 0.1
+"""The threshold that a score is asked to pass, as a share of the way from random play to a human or the best policy."""
+DIFFERENCES = (0.05, 0.1, 0.25, 0.5)
+"""Normalised differences for which the number of seeds is computed."""
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    """One method on one game; None where there is no number."""
+
+    method: str
+    begun: int
+    """Seeds with a run."""
+    scored: int
+    """Seeds with a score."""
+    mean: float | None
+    median: float | None
+    min: float | None
+    max: float | None
+    normalised: float | None
+    """Median; random play is 0, a human or the best policy 1."""
+    area: float | None
+    """Median of the mean training return of all iterations."""
+    share_above: float | None
+    """Of the seeds, that score above the threshold."""
+    share_interval: Interval | None
+    first_reward_frame: float | None
+    """Median."""
+    rooms: float | None
+    cells: float | None
+
+
+def scores_on(evidence: Evidence, game: str) -> list[MethodScores]:
+    """Return the numbers of each method that has runs on a game."""
+    found = []
+    for method in evidence.methods:
+        begun = [each for each in evidence.summaries.values() if (each.run.game, each.run.arm) == (game, method)]
+        if not begun:
+            continue
+        counted = [each for each in begun if evidence.counts(each)]
+        scores = evidence.finals(game, method)
+        share, interval = stats.above(scores, threshold_of(game)) if scores.size else (None, None)
+        medians = {
+            name: statistic_of(np.median, [getattr(each, name) for each in counted])
+            for name in ("area", "first_reward_frame", "rooms", "cells")
+        }
+        found.append(
+            MethodScores(
+                method=method,
+                begun=len(begun),
+                scored=scores.size,
+                mean=statistic_of(np.mean, scores),
+                median=statistic_of(np.median, scores),
+                min=statistic_of(np.min, scores),
+                max=statistic_of(np.max, scores),
+                normalised=statistic_of(np.median, evidence.normalised(game, method)),
+                share_above=share,
+                share_interval=interval,
+                **medians,
+            )
+        )
+    return found
+
+
+def seeds_needed(evidence: Evidence, game: str) -> dict[float, int | None]:
+    """Return, by normalised difference, how many seeds would show it, judged by the spread of ε-greedy's scores.
+
+    None where 2,000 would not suffice.
+    """
+    scores = evidence.normalised(game, BASELINE)
+    return {difference: stats.seeds_needed(stats.improvement_after(scores, difference)) for difference in DIFFERENCES}
+
+
+def threshold_of(game: str) -> float:
+    """Return the score that counts as having found something."""
+    scale = reference_scores(game)
+    return scale.score_at(THRESHOLD_SHARE) if scale.known else 0.0
+
+
+def statistic_of(statistic: Callable[[Any], Any], values: Any) -> float | None:
+    """Return a statistic of the numbers among values, or None where there is none."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    return float(statistic(numbers)) if numbers.size else None
