@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offpiste.analysis.bundling import bundle_store, digest, evenly, thin_episodes, thin_scalars
+from offpiste.analysis.curves import return_curves
 from offpiste.analysis.findings import judge
 from offpiste.analysis.load import load
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.results import Results
-from offpiste.analysis.summary import curves, scores_by_game, summarise
+from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
@@ -137,9 +138,11 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
         np.testing.assert_equal(rows_of(outside, "iterations"), rows_of(inside, "iterations"))
         told, there = ([replace(each, run=None) for each in summarise(results)] for results in (outside, inside))  # type: ignore[arg-type]
         np.testing.assert_equal([asdict(each) for each in told], [asdict(each) for each in there])
-        for (key, one), (other_key, other) in zip(curves(outside).items(), curves(inside).items(), strict=True):
+        for (key, one), (other_key, other) in zip(
+            return_curves(outside).items(), return_curves(inside).items(), strict=True
+        ):
             assert key == other_key
-            np.testing.assert_array_equal(one.returns, other.returns)
+            np.testing.assert_array_equal(one.values, other.values)
             np.testing.assert_array_equal(one.frames, other.frames)
         scores, scores_there = scores_by_game(summarise(outside)), scores_by_game(summarise(inside))
         assert scores == scores_there

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from offpiste.analysis.bundling import bundle_store
+from offpiste.analysis.curves import return_curves
 from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
 from offpiste.analysis.runs import LoadWarning
-from offpiste.analysis.summary import curves, scores_by_game, summarise
+from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.errors import StoreError
 from offpiste.run.train import train
@@ -195,7 +196,7 @@ def test_a_bad_run_is_named_and_the_good_one_is_read(
     assert told in warning.message
     assert len(results.runs) == 1 + left
     assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
-    assert len(curves(results)["freeway", "epsilon_greedy"].runs) == 1 + left
+    assert len(return_curves(results)["freeway", "epsilon_greedy"].runs) == 1 + left
     assert list(scores_by_game(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
 
 

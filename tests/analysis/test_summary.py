@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from offpiste.analysis.curves import return_curves
 from offpiste.analysis.load import load
 from offpiste.analysis.results import Results
-from offpiste.analysis.summary import curves, scores_by_game, summarise
+from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
@@ -24,12 +25,12 @@ def results(tmp_path: Path) -> Results:
 
 
 def test_curves_have_a_row_per_run_and_nothing_where_it_has_not_come(results: Results) -> None:
-    found = curves(results)["freeway", "epsilon_greedy"]
+    found = return_curves(results)["freeway", "epsilon_greedy"]
     assert [run.seed for run in found.runs] == [0, 1, 2]
     assert found.frames[[0, 11]].tolist() == [400.0, 4800.0]
-    assert found.returns[1, :2].tolist() == [5.0, 7.0]
-    assert np.isnan(found.returns[1, 2:]).all()
-    assert np.isfinite(found.returns[0]).all()
+    assert found.values[1, :2].tolist() == [5.0, 7.0]
+    assert np.isnan(found.values[1, 2:]).all()
+    assert np.isfinite(found.values[0]).all()
 
 
 def test_a_run_in_numbers(results: Results) -> None:
@@ -61,7 +62,7 @@ def test_a_run_shorter_than_an_iteration_is_scored_by_what_it_has(tmp_path: Path
     results = load(store)
     (summary,) = summarise(results)
     assert (summary.reached, summary.final) == (True, 3.0)
-    assert curves(results)["freeway", "epsilon_greedy"].frames.tolist() == [results.runs[0].frames]
+    assert return_curves(results)["freeway", "epsilon_greedy"].frames.tolist() == [results.runs[0].frames]
 
 
 def test_a_run_reaches_a_frame_between_two_steps_with_the_step_before(tmp_path: Path) -> None:

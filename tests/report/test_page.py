@@ -20,7 +20,7 @@ from tests.analysis.small_store import config_of, write_run
 from tests.analysis.small_study import evidence_of, import_curves, write_small_worlds, write_study
 
 THREE = [1.0, 2.0, 3.0]
-SECTIONS = ["findings", "across", "paper", "games", "scores", "weak", "fairness", "protocol", "commands"]
+SECTIONS = ["games", "scores", "findings", "paper", "weak", "fairness", "protocol", "commands"]
 
 
 class Page(HTMLParser):
@@ -142,10 +142,10 @@ def test_the_page_needs_nothing_but_itself(broken: tuple[Report, Page]) -> None:
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_the_verdict_stands_before_everything_else_and_the_rest_in_order(broken: tuple[Report, Page]) -> None:
+def test_what_was_run_stands_before_the_findings_and_the_rest_in_order(broken: tuple[Report, Page]) -> None:
     report, page = broken
     assert page.text.strip().startswith("Synthetic & made up")
-    assert page.text.index(report.lead[0]) < page.text.index("The paper’s findings")
+    assert page.text.index(report.lead[0]) < page.text.index("Game by game") < page.text.index("The paper’s findings")
     sections = [name for name in page.ids if name in SECTIONS]
     assert sections == SECTIONS
 
@@ -241,9 +241,18 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
 def test_the_lead_says_when_there_are_too_few_seeds_for_anything(store: Folder) -> None:
     write_study(store, {("pong", "epsilon_greedy"): [0.0, 0.0], ("pong", "cts"): [1.0, 1.0]})
     evidence = evidence_of(store)
-    first, second = lead_sentences(evidence, against_baseline(evidence))
-    assert first == "These runs do not suffice to judge any of the paper’s seven findings."
-    assert second.endswith("that takes 6 pairs of seeds, and there are 2 at most.")
+    (sentence,) = lead_sentences(evidence, against_baseline(evidence))
+    assert sentence.endswith("that takes 6 pairs of seeds, and there are 2 at most.")
+
+
+def test_findings_about_games_that_were_not_run_are_not_on_the_page(store: Folder, tmp_path: Path) -> None:
+    write_study(store, {("pong", "epsilon_greedy"): [1.0, 2.0]})
+    page = Page(build(store, tmp_path / "report").page)
+    assert [name for name in page.ids if name in SECTIONS] == [
+        name for name in SECTIONS if name not in ("findings", "paper")
+    ]
+    assert "the paper’s games follow its protocol" not in page.text
+    assert (tmp_path / "report" / "figures" / "game_pong_cells.pdf").exists()
 
 
 def test_a_report_needs_neither_torch_nor_ray(store: Folder, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from offpiste.report.tables import (
     game_table,
     imports_table,
     is_numeric,
+    more_digits,
     published_table,
     runs_table,
     score_table,
@@ -142,3 +143,11 @@ def test_seeds_needed_are_told_where_the_spread_is_known(store: Folder) -> None:
     table = seeds_needed_table(evidence_of(store))
     assert [row[:2] for row in table.rows] == [("Freeway", 2)]
     assert table.rows[0][2:] == (5, 5, 5, 5)
+
+
+def test_a_column_has_as_many_digits_as_tell_its_numbers_apart() -> None:
+    table = Table("x", ("a", "b", "c"), [(0.0051, 1.0, "x"), (0.0054, 2.0, "y"), (0.0051, math.nan, None)])
+    assert [more_digits(table, index) for index in range(3)] == [1, 0, 0]
+    assert [shown(row[0], more_digits(table, 0)) for row in table.rows] == ["0.0051", "0.0054", "0.0051"]
+    assert shown(1234.56, 1) == "1,234.6"
+    assert shown(Interval(0.0001, 0.5), 1) == "0.0001 to 0.500"

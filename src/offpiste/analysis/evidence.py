@@ -15,13 +15,14 @@ import numpy as np
 
 from offpiste.analysis import stats
 from offpiste.analysis.benchmarks import BENCHMARKS, benchmark_of
+from offpiste.analysis.curves import Curves, cell_curves, return_curves
 from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
 from offpiste.analysis.names import ordered_games, ordered_methods
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, differences
-from offpiste.analysis.summary import Curves, Summary, common_end, curves, scores_by_game, summarise
+from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig
 from offpiste.errors import RunMismatch
 from offpiste.parsing import to_dict
@@ -45,7 +46,7 @@ class Evidence:
     summaries: dict[str, Summary]
     """By name of the run, each up to its game's frame; of tuning runs up to the end of the longest beside them."""
     benchmarks: tuple[Benchmark, ...]
-    """Those that the runs belong to; the paper's if they belong to none."""
+    """Those that the runs belong to; there may be none."""
     measures: dict[str, str]
     """By game, which number of a run (`Summary`) is its score."""
     scores: Scores
@@ -53,7 +54,9 @@ class Evidence:
     areas: Scores
     """The same runs by the area under their training curve."""
     curves: dict[tuple[str, str], Curves]
-    """By game and method, of the runs that test."""
+    """Training returns by game and method, of the runs that test."""
+    cells: dict[tuple[str, str], Curves]
+    """Cells found, likewise."""
     verdicts: dict[str, tuple[Verdict, ...]]
     """By name of the benchmark."""
     mixed: tuple[str, ...]
@@ -149,7 +152,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     for run in runs:
         of_game[run.game].append(run)
     by_game = {game: benchmark_of(found) for game, found in of_game.items()}
-    benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values()) or (PAPER,)
+    benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values())
     measures = {game: each.measure if each is not None else PAPER.measure for game, each in by_game.items()}
     counted = [summaries[run.name] for run in runs]
     scores = {measure: scores_by_game(counted, measure) for measure in ("final", "area", "evaluation")}
@@ -165,7 +168,8 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         measures=measures,
         scores={game: arms for game, measure in measures.items() if (arms := scores[measure].get(game))},
         areas=scores["area"],
-        curves={key: found for key, found in curves(results).items() if key[1] in tested},
+        curves={key: found for key, found in return_curves(results).items() if key[1] in tested},
+        cells={key: found for key, found in cell_curves(results).items() if key[1] in tested},
         verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
         mixed=mixed,
     )

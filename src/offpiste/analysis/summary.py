@@ -1,4 +1,4 @@
-"""The numbers of each run: its curve, its score, how efficiently it got there, and what it found."""
+"""The numbers of each run: its score, how efficiently it got there, and what it found."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,17 +16,6 @@ LEARNED = 0.5
 """The normalised evaluation from which a run counts as having learned what its world asks: half way from random play to
 the best policy. In the small worlds most runs end near 0 or near 1, so where between them the line is drawn decides
 few; half way, the goal is reached in more episodes than it is missed where an episode has one."""
-
-
-@dataclass(frozen=True)
-class Curves:
-    """The returns of all runs of one arm on one game, iteration by iteration."""
-
-    runs: tuple[Run, ...]
-    frames: stats.Array
-    """[iterations]"""
-    returns: stats.Array
-    """[runs, iterations]; NaN where a run has not come so far."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +63,6 @@ class Summary:
         return bool(evaluation >= reference_scores(self.run.game).score_at(LEARNED))
 
 
-def curves(results: Results) -> dict[tuple[str, str], Curves]:
-    """Return the curves of each game and arm, in the order of the store."""
-    rows: dict[str, dict[int, float]] = defaultdict(dict)
-    for name, iteration, value in zip(*_finished_iterations(results)[:3], strict=True):
-        rows[name][iteration] = np.nan if value is None else value
-    groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    for run in results.runs:
-        groups[run.game, run.arm].append(run)
-    found = {}
-    for key, runs in groups.items():
-        length = max((max(rows[run.name], default=0) for run in runs), default=0)
-        values = np.array([[rows[run.name].get(i, np.nan) for i in range(1, length + 1)] for run in runs])
-        ends = runs[0].iteration_frames * np.arange(1.0, length + 1)
-        found[key] = Curves(tuple(runs), np.minimum(ends, max(run.frames for run in runs)), values)
-    return found
-
-
 def common_end(runs: Sequence[Run]) -> int:
     """Return the frame at which runs are compared: the end of the longest complete one, or how far any has come."""
     ends = [run.target_frames for run in runs if run.complete]
@@ -102,7 +74,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
     if frames is None:
         frames = common_end(results.runs)
     rows: dict[str, list[tuple[int, Any, Any, Any]]] = defaultdict(list)
-    for name, *row in zip(*_finished_iterations(results), strict=True):
+    for name, *row in zip(*finished_iterations(results), strict=True):
         rows[name].append((row[0], row[1], row[2], row[3]))
     rewarded = dict(
         zip(
@@ -156,7 +128,7 @@ def scores_by_game(summaries: Iterable[Summary], measure: str = "final") -> dict
     return {game: dict(arms) for game, arms in table.items()}
 
 
-def _finished_iterations(results: Results) -> list[list[Any]]:
+def finished_iterations(results: Results) -> list[list[Any]]:
     """Return run, iteration, return, rooms and cells of whole iterations, and of a first one that is not over yet."""
     return results.columns(
         "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "

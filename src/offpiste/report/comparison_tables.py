@@ -58,7 +58,7 @@ def contrast_table(found: Sequence[Contrast]) -> Table:
         "its exact interval": lambda each: each.comparison.difference_interval,
         "p better": lambda each: each.comparison.p_better,
         "p worse": lambda each: each.comparison.p_worse,
-        "called": lambda each: each.call,
+        f"corrected for {2 * len(found)} tests": lambda each: each.call,
     }
     note = (
         "Pairs are of equal seeds. Differences are normalised, or in points on a game without reference scores. "

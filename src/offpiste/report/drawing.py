@@ -19,10 +19,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from offpiste.analysis import stats
+from offpiste.analysis.curves import Curves
 from offpiste.analysis.names import frames_text
 from offpiste.analysis.reference import Published
 from offpiste.analysis.stats import Array, Interval
-from offpiste.analysis.summary import Curves
 from offpiste.report.look import GRID, INK, MUTED, PAGE_COLOURS, Look, series_look
 from offpiste.seeding import stream
 
@@ -126,18 +126,16 @@ def say(axes: Axes, text: str) -> None:
 
 def draw_curves(axes: Axes, curves: Curves, look: Look, *, seeds: bool) -> None:
     """Draw the mean of the seeds with its bootstrap band, and each seed as a thin line if asked to."""
-    known = np.isfinite(curves.returns).any(axis=0)
+    known = np.isfinite(curves.values).any(axis=0)
     if not known.any():
         return
-    frames, returns = curves.frames[known], curves.returns[:, known]
-    some = np.isfinite(returns).any(axis=1)  # a seed without a single number only blurs the band
-    returns = np.where(np.isfinite(returns[some]), returns[some], np.nan)
-    mean, band = stats.curve_band(
-        returns, stream(0, f"report band {curves.runs[0].game} {look.label}"), _BAND_RESAMPLES
-    )
+    frames, values = curves.frames[known], curves.values[:, known]
+    some = np.isfinite(values).any(axis=1)  # a seed without a single number only blurs the band
+    values = np.where(np.isfinite(values[some]), values[some], np.nan)
+    mean, band = stats.curve_band(values, stream(0, f"report band {curves.runs[0].game} {look.label}"), _BAND_RESAMPLES)
     if seeds:
-        draw_seeds(axes, frames, returns, look, width=0.6, alpha=0.4)
-    if len(returns) > 1:
+        draw_seeds(axes, frames, values, look, width=0.6, alpha=0.4)
+    if len(values) > 1:
         axes.fill_between(frames, band[0], band[1], color=look.colour, alpha=0.13, linewidth=0)
     every = max(1, len(frames) // 8)
     axes.plot(
@@ -159,7 +157,7 @@ def draw_seeds(axes: Axes, frames: Array, returns: Array, look: Look, *, width: 
 
 
 def draw_published(axes: Axes, published: Published, last_frame: float = np.inf) -> None:
-    """Draw the mean of published runs, and the range from their least to their greatest."""
+    """Draw the mean of published runs, and the range from min to max."""
     frames, returns = published.curves()
     kept = np.isfinite(returns).any(axis=0) & (frames <= last_frame)
     if not kept.any():
@@ -171,11 +169,11 @@ def draw_published(axes: Axes, published: Published, last_frame: float = np.inf)
     axes.plot(frames, np.nanmean(returns, axis=0), color=look.colour, linestyle=look.dashes, linewidth=1.2, zorder=1.5)
 
 
-def draw_interval(axes: Axes, place: float, value: float, interval: Interval | None, look: Look, **marks: Any) -> None:
+def draw_interval(axes: Axes, row: float, value: float, interval: Interval | None, look: Look, **marks: Any) -> None:
     """Draw a value with its interval as a horizontal bar."""
     if interval is not None:
-        axes.plot([interval.low, interval.high], [place, place], color=look.colour, linewidth=2.2, alpha=0.45)
-    axes.plot([value], [place], color=look.colour, marker=look.marker, markersize=6, linestyle="", **marks)
+        axes.plot([interval.low, interval.high], [row, row], color=look.colour, linewidth=2.2, alpha=0.45)
+    axes.plot([value], [row], color=look.colour, marker=look.marker, markersize=6, linestyle="", **marks)
 
 
 def short(name: str) -> str:
@@ -183,14 +181,14 @@ def short(name: str) -> str:
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
-def add_legend(figure: Figure, looks: Iterable[Look], most: int = 6) -> None:
+def add_legend(figure: Figure, looks: Iterable[Look], columns: int = 6) -> None:
     """Put the series' names above a figure, in as many rows as that takes."""
     lines = [
         Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=short(look.label))
         for look in looks
     ]
     if lines:
-        columns = math.ceil(len(lines) / math.ceil(len(lines) / most))
+        columns = math.ceil(len(lines) / math.ceil(len(lines) / columns))
         figure.legend(handles=lines, loc="outside upper left", ncols=columns, borderaxespad=0.2)
 
 

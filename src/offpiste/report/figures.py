@@ -36,7 +36,7 @@ PAPER_FIGURES = {
     "training_set": ("The training games, where exploration is not the difficulty", SUITES["training"], 3),
 }
 """Title, games and columns of the paper's panels, by name."""
-TITLES = {name: told for name, (told, _, _) in PAPER_FIGURES.items()} | {
+TITLES = {name: heading for name, (heading, _, _) in PAPER_FIGURES.items()} | {
     "montezuma_seeds": "Montezuma’s Revenge, seed by seed"
 }
 """What each of the paper's figures is called; the fifth is drawn apart."""
@@ -61,7 +61,7 @@ def our_frames(evidence: Evidence, game: str) -> float:
     """Return how far the curves of our runs on a game reach; 0 where there is none."""
     ends = [0.0]
     for (name, _), found in evidence.curves.items():
-        known = np.isfinite(found.returns).any(axis=0) if name == game and found.returns.size else np.zeros(0, bool)
+        known = np.isfinite(found.values).any(axis=0) if name == game and found.values.size else np.zeros(0, bool)
         ends += [float(found.frames[known].max())] if known.any() else []
     return max(ends)
 
@@ -81,10 +81,10 @@ def panels(evidence: Evidence, name: str) -> Drawing:
         for axes, game in zip(grid_of_axes(figure, rows, columns, len(games)), games, strict=True):
             _draw_game(evidence, axes, game, seeds=False)
         add_legend(figure, _legend(evidence, games))
-    said = ["Training return over frames.", _BAND]
-    said += [_GREY] * any(overlaid(evidence, game) for game in games)
-    said += ["Which four games the paper shows we do not know; these are our choice."] * (name == "four_games")
-    return Drawing(name, heading, " ".join(said), figure)
+    sentences = ["Training return over frames.", _BAND]
+    sentences += [_GREY] * any(overlaid(evidence, game) for game in games)
+    sentences += ["Which four games the paper shows we do not know; these are our choice."] * (name == "four_games")
+    return Drawing(name, heading, " ".join(sentences), figure)
 
 
 def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
@@ -92,7 +92,7 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
     ours = {
         method: evidence.curves[MONTEZUMA, method]
         for method in evidence.methods
-        if (MONTEZUMA, method) in evidence.curves and np.isfinite(evidence.curves[MONTEZUMA, method].returns).any()
+        if (MONTEZUMA, method) in evidence.curves and np.isfinite(evidence.curves[MONTEZUMA, method].values).any()
     }
     joined = [found for found in evidence.published(MONTEZUMA) if found.runs_joined]
     count = len(ours) + len(joined)
@@ -104,7 +104,7 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
         figure = new_figure(_ROW * math.ceil(count / columns))
         grid = grid_of_axes(figure, math.ceil(count / columns), columns, count, sharey=True)
         for axes, (method, found) in zip(grid, ours.items(), strict=False):
-            draw_seeds(axes, found.frames, found.returns, drawn[method], width=1.0, alpha=0.9)
+            draw_seeds(axes, found.frames, found.values, drawn[method], width=1.0, alpha=0.9)
             tidy(axes, f"{short(label(method))}, {len(found.runs)} seed{'s' * (len(found.runs) != 1)}", frames=True)
         for axes, published in zip(grid[len(ours) :], joined, strict=True):
             draw_seeds(axes, *published.curves(), series_look(published.series), width=1.0, alpha=0.9)
@@ -137,14 +137,42 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
             tidy(others[-1], "published, over their own frames", frames=True)
         add_legend(figure, _legend(evidence, (game,), apart))
     ours = our_frames(evidence, game)
-    said = [f"{_BAND} Thin lines are seeds." if ours else "No run of ours has a curve here."]
+    sentences = [f"{_BAND} Thin lines are seeds." if ours else "No run of ours has a curve here."]
+    if any(curves.windows for (name, _), curves in evidence.curves.items() if name == game):
+        sentences.append("Runs of few iterations are drawn by windows of some thousand steps.")
     if scored:
         at = frames_text(evidence.horizons[game])
-        said.append(f"Points are the final scores at {at} frames, one per seed, with their median.")
-    said += [_GREY] * bool(published)
+        sentences.append(f"Points are the final scores at {at} frames, one per seed, with their median.")
+    sentences += [_GREY] * bool(published)
     if apart:
-        said.append(f"Ours end at {frames_text(ours)} frames, where the published curves have hardly begun.")
-    return Drawing(name, title(game), " ".join(said), figure)
+        sentences.append(f"Ours end at {frames_text(ours)} frames, where the published curves have hardly begun.")
+    return Drawing(name, title(game), " ".join(sentences), figure)
+
+
+def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
+    """Return the cells that runs on a game have found over frames, every seed a line; None where none is counted."""
+    found = {
+        method: curves
+        for method in evidence.methods
+        if (curves := evidence.cells.get((game, method))) is not None and np.isfinite(curves.values).any()
+    }
+    if not found:
+        return None
+    name = f"{file_name(game)}_cells"
+    drawn = looks(evidence.methods)
+    with style(name):
+        figure = new_figure(2.9)
+        (axes,) = grid_of_axes(figure, 1, 1, 1)
+        for method, curves in found.items():
+            draw_curves(axes, curves, drawn[method], seeds=True)
+        tidy(axes, "cells found", frames=True)
+        axes.set_ylim(bottom=0)
+        add_legend(figure, (drawn[method] for method in found))
+    caption = (
+        "Cells visited so far in training, over frames: how much of the game was seen, whatever it paid. "
+        f"{_BAND} Thin lines are seeds."
+    )
+    return Drawing(name, f"{title(game)}: cells found", caption, figure)
 
 
 def _draw_game(evidence: Evidence, axes: Axes, game: str, *, seeds: bool) -> None:
@@ -163,12 +191,12 @@ def _draw_game(evidence: Evidence, axes: Axes, game: str, *, seeds: bool) -> Non
 def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[str]) -> None:
     """Draw final scores: a point per seed, a bar at the median."""
     drawn = looks(evidence.methods)
-    for place, method in enumerate(methods):
+    for column, method in enumerate(methods):
         scores, look = np.sort(evidence.finals(game, method)), drawn[method]
-        aside = (np.arange(scores.size) % 3 - 1) * 0.13 if scores.size > 1 else np.zeros(1)
+        spread = (np.arange(scores.size) % 3 - 1) * 0.13 if scores.size > 1 else np.zeros(1)
         points = {"color": look.colour, "marker": look.marker, "linestyle": "", "alpha": 0.75, "markeredgewidth": 0}
-        axes.plot(place + aside, scores, **points)  # type: ignore[arg-type]
-        axes.plot([place - 0.32, place + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
+        axes.plot(column + spread, scores, **points)  # type: ignore[arg-type]
+        axes.plot([column - 0.32, column + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
     tidy(axes, "evaluation" if evidence.measures.get(game) == "evaluation" else "final score")
     low, high = axes.get_ylim()
     scale = reference_scores(game)

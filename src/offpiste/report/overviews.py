@@ -154,7 +154,7 @@ def gain_figure(evidence: Evidence) -> Drawing:
         tidy(axes)
         axes.set_xlabel("mean gain on the other hard games")
         axes.set_ylabel("mean gain on the training games")
-        add_legend(figure, (drawn[method] for method in hard), most=5)
+        add_legend(figure, (drawn[method] for method in hard), columns=5)
     caption = (
         "Human-normalised score minus that of ε-greedy, averaged over games. Bars are bootstrap intervals and only "
         "describe. Down and to the right: helps where it is hard, hurts where it is easy."

@@ -1,4 +1,4 @@
-"""Stores as one page: the verdict first, then what it rests on, then what is wrong with it."""
+"""Stores as one page: what was run, curves and scores; then findings, what they rest on, and what is wrong with it."""
 
 import base64
 import hashlib
@@ -132,15 +132,16 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     def saved(drawing: Drawing) -> dict[str, Any]:
         return {"about": drawing, "svg": Markup(save(drawing, out / "figures"))}  # noqa: S704 (ours, and escaped)
 
-    about_paper = PAPER in evidence.benchmarks
+    about_paper = PAPER in evidence.benchmarks or any(found.game in GAMES for found in evidence.results.published)
     paper = [saved(drawing) for drawing in figures.paper_figures(evidence)] if about_paper else []
     across = [*overviews.overview_figures(evidence, compared, aggregates, correlations)]
     across += [overviews.improvement_by_world_figure(evidence, by_world)] if by_world else []
     drawn = {each["about"].name for each in paper}
-    games = [
-        (game, table, saved(figures.game_figure(evidence, game)) if figures.has_curves(evidence, game) else None)
-        for game, table in of_games.items()
-    ]
+    games = []
+    for game, table in of_games.items():
+        shown = [figures.game_figure(evidence, game)] if figures.has_curves(evidence, game) else []
+        shown += [found] if (found := figures.cells_figure(evidence, game)) else []
+        games.append((game, table, [saved(drawing) for drawing in shown]))
     page = _template().render(
         about,
         version=version("offpiste"),
@@ -181,12 +182,12 @@ def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: S
         kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
         more = "; what follows are published results that were imported" if evidence.results.published else ""
         return [f"There is nothing to judge yet: this store holds {kind}{more}."]
-    said = [_verdicts_in_short(evidence, benchmark) for benchmark in evidence.benchmarks]
-    if compared or PAPER in evidence.benchmarks:
-        said.append(_beside_baseline(compared))
-    if told := _beaten_by_world(by_world):
-        said.append(told)
-    return said
+    sentences = [_verdicts_in_short(evidence, benchmark) for benchmark in evidence.benchmarks]
+    if compared or PAPER in evidence.benchmarks or not evidence.benchmarks:
+        sentences.append(_beside_baseline(compared))
+    if beaten := _beaten_by_world(by_world):
+        sentences.append(beaten)
+    return sentences
 
 
 def _verdicts_in_short(evidence: Evidence, benchmark: Benchmark) -> str:
@@ -313,6 +314,7 @@ def _template() -> jinja2.Template:
         "shown": tables.shown,
         "title": title,
         "right": tables.is_numeric,
+        "more_digits": tables.more_digits,
         "spell_out": spell_out,
         "policy": _policy,
         "rounded": lambda value: f"{value:.2f}".replace("-", "−"),

@@ -60,12 +60,12 @@ def to_csv(table: Table) -> str:
     return out.getvalue()
 
 
-def shown(value: Any) -> str:
-    """Return a cell as the page shows it."""
+def shown(value: Any, more: int = 0) -> str:
+    """Return a cell as the page shows it, with so many digits more than usual."""
     if _is_nothing(value):
         return "–"
     if isinstance(value, Interval):
-        return f"{shown(value.low)} to {shown(value.high)}"
+        return f"{shown(value.low, more)} to {shown(value.high, more)}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
@@ -74,10 +74,17 @@ def shown(value: Any) -> str:
         if math.isinf(value):
             return "never" if value > 0 else "−∞"
         size = abs(float(value))
-        digits = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 0.1 or size == 0 else 3
-        text = f"{value:,.{digits}f}" if size >= 0.001 or size == 0 else f"{value:.1g}"
+        digits = more + (0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 0.1 or size == 0 else 3)
+        text = f"{value:,.{digits}f}" if size >= 0.001 or size == 0 else f"{value:.{1 + more}g}"
         return text.replace("-", "−")
     return str(value)
+
+
+def more_digits(table: Table, index: int) -> int:
+    """Return how many more digits than usual a column needs so that different numbers look different; 3 at most."""
+    numbers = {row[index] for row in table.rows if isinstance(row[index], float | np.floating)}
+    numbers = {number for number in numbers if math.isfinite(number)}
+    return next((more for more in range(3) if len({shown(number, more) for number in numbers}) == len(numbers)), 3)
 
 
 def is_numeric(table: Table, index: int) -> bool:
