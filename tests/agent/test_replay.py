@@ -143,7 +143,7 @@ def test_a_stack_that_reaches_over_the_end_of_an_episode_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(("clip_sum", "value"), [(True, 1.0), (False, 5.25)])
-def test_the_sum_of_reward_and_bonus_is_clipped_where_the_method_says_so(clip_sum: bool, value: float) -> None:
+def test_the_sum_of_extrinsic_and_intrinsic_is_clipped_where_the_method_says_so(clip_sum: bool, value: float) -> None:
     replay = new_replay(24, steps=1)
     play(replay, [0.25] * 4, [5.0] * 4, ends=False)
     assert returns_of(sample_at(replay, 3), BonusConfig(clip_sum=clip_sum)) == pytest.approx([value])
@@ -153,7 +153,7 @@ def test_the_sum_of_reward_and_bonus_is_clipped_where_the_method_says_so(clip_su
     ("clip_sum", "value"),
     [(True, 1.0 + 0.99 * 0.25 - 0.99**2), (False, 3.5 + 0.99 * 0.25 - 0.99**2 * 3.5)],
 )
-def test_reward_and_bonus_are_mixed_step_by_step_before_they_are_summed(clip_sum: bool, value: float) -> None:
+def test_extrinsic_and_intrinsic_are_mixed_step_by_step_before_they_are_summed(clip_sum: bool, value: float) -> None:
     replay = new_replay(24)
     play(replay, [1.0, 0.0, -1.0, 0.0, 0.0, 0.0], [5.0, 0.5, -5.0, 0.0, 0.0, 0.0], ends=False)
     bonus = BonusConfig(scale=0.5, clip_sum=clip_sum)
@@ -352,7 +352,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
                 frame=generator.integers(0, 256, SHAPE, dtype=np.uint8),
                 action=int(generator.integers(18)),
                 extrinsic=float(generator.choice([-1.0, 0.0, 0.25, 1.0])),
-                bonus=float(generator.choice([0.0, 0.5, 5.0])),
+                intrinsic=float(generator.choice([0.0, 0.5, 5.0])),
                 terminal=ends and step == length - 1,
             )
             self.replay.add(*entry[:5])
@@ -475,8 +475,8 @@ def play(
 ) -> NDArray[np.uint8]:
     """Add one step per reward, with actions 1, 2, 3 and so on, and return their frames."""
     frames = np.random.default_rng(replay.added).integers(1, 256, (len(rewards), *SHAPE), dtype=np.uint8)
-    for step, (reward, bonus) in enumerate(zip(rewards, intrinsic or [0.0] * len(rewards), strict=True)):
-        replay.add(frames[step], 1 + step % 17, reward, bonus, ends and step == len(rewards) - 1)
+    for step, (e, i) in enumerate(zip(rewards, intrinsic or [0.0] * len(rewards), strict=True)):
+        replay.add(frames[step], 1 + step % 17, e, i, ends and step == len(rewards) - 1)
     return frames
 
 
