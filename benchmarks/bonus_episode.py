@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from bonus_cost import BONUSES, make
 from offpiste.bonuses.base import Transition
 from offpiste.bonuses.cts import Cts
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 from offpiste.config import MachineConfig, WorldConfig
 from offpiste.methods import METHODS
 from offpiste.run.process import prepare
@@ -204,7 +204,7 @@ def pay(method: str, episode: Episode) -> Paid:
         bonus.observe(transition)
     if isinstance(bonus, Cts):
         order = np.array([bonus.gain(transition.frame) for transition in episode.transitions])
-        bonuses = np.array([bonus_of_gain(gain) for gain in order.tolist()])
+        bonuses = np.array([intrinsic_of_gain(gain) for gain in order.tolist()])
     else:
         order = bonuses = np.array([bonus.observe(transition) for transition in episode.transitions])
     peaks = highest(order)

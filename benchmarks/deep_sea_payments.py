@@ -28,7 +28,7 @@ from scipy.stats import spearmanr
 
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.pixelcnn import decayed_gain, descend, log_likelihood, symbols
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 from offpiste.bonuses.registry import build
 from offpiste.config import BonusConfig, MachineConfig, RunConfig
 from offpiste.methods import METHODS, base_run
@@ -219,7 +219,7 @@ class Table:
         descend(self._logits, gradient, self._mean_squares, self._momenta, self._learning_rate)
         gain = float(self._logits.log_softmax(0)[cell] - before[cell])
         self._observed += 1
-        return bonus_of_gain(decayed_gain(gain, self._observed, 1.0))
+        return intrinsic_of_gain(decayed_gain(gain, self._observed, 1.0))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""An oracle: counts the places where the player really is, as told by the console's memory.
+"""An oracle: true visit counts of the player's cell, read from the console's RAM.
 
-No bonus that sees pictures can count better, so this is the upper bound that a visit count could reach. A place is a
-cell of 8×8 pixels within its room and level, as in the records of a run. The memory is that after the step: the bonus
-belongs to the place that the action led to, where our own bonuses pay for the picture in which the action was taken.
+No bonus that sees frames can count better, so this is the upper bound of a visit count. A cell is 8×8 pixels within its
+room and level, as in the records of a run. The RAM is that after the step: the reward is for the cell that the action
+led to, where the paper's bonuses pay for the frame in which the action was taken.
 """
 
 import math
@@ -23,7 +23,7 @@ class OracleOptions:
 
 
 class Oracle:
-    """Pays 1/√n for reaching a place for the n-th time."""
+    """Pays 1/√n for entering a cell for the n-th time."""
 
     Options = OracleOptions
 
@@ -32,15 +32,15 @@ class Oracle:
         if found is None:
             known = ", ".join(name for name, game in GAMES.items() if game.location is not None)
             raise ConfigError(
-                f"where the player is in {context.game} is not known, so the oracle cannot count; choose one of "
-                f"{known} or deep_sea_N, or add the bytes to offpiste.worlds.games"
+                f"the oracle needs a game whose RAM locates the player, got {context.game}; choose one of {known} or "
+                "deep_sea_N, or add its bytes to offpiste.worlds.games"
             )
         self._location = found
         self._counts: dict[int, int] = {}
 
     def observe(self, transition: Transition) -> float:
-        """Count the place reached and return its bonus."""
-        _, cell = self._location.place(transition.ram)
+        """Count the cell entered and return its reward."""
+        _, cell = self._location.locate(transition.ram)
         self._counts[cell] = self._counts.get(cell, 0) + 1
         return 1 / math.sqrt(self._counts[cell])
 
@@ -49,5 +49,5 @@ class Oracle:
         return {"cells": np.array([*self._counts], np.int64), "counts": np.array([*self._counts.values()], np.int64)}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self._counts = dict(zip(state["cells"].tolist(), state["counts"].tolist(), strict=True))

@@ -1,8 +1,8 @@
-"""SimHash counts (Tang et al., 2017, "#Exploration"): pictures with the same code sgn(A g(s)) count as one.
+"""SimHash counts (Tang et al., 2017, "#Exploration"): frames with the same code sgn(A g(s)) count as one.
 
-g(s) is the newest picture, averaged to 42×42 pixels and scaled to [-1, 1]; A is drawn once; this visit counts too. The
-paper has 16 to 512 bits with β = 2.56 / bits. Of 40,000 pictures of random play in Montezuma's Revenge, its favourite,
-256 bits, tells 16,287 apart, and 64 bits 795: fewer keep the table of counts small in a run of 50 million steps.
+g(s) is the newest frame, area-averaged to 42×42 pixels and scaled to [-1, 1]; A is drawn once; n includes this visit.
+The paper uses 16 to 512 bits with β = 2.56 / bits, and prefers 256. Of 40,000 frames of random play in Montezuma's
+Revenge, 256 bits distinguish 16,287, and 64 bits 795: these keep the table small in a run of 50 million steps.
 """
 
 import math
@@ -17,14 +17,14 @@ from offpiste import Context, Range, Transition
 
 @dataclass(frozen=True)
 class SimHashOptions:
-    """How finely pictures are told apart."""
+    """How finely frames are distinguished."""
 
     bits: Annotated[int, Range(min=1, max=4_096)] = 64
-    """Length of a code; the more bits, the more pictures count by themselves."""
+    """Length of a code; with more bits, fewer frames share one."""
 
 
 class SimHash:
-    """Pays 1/√n for a picture whose code was seen n times."""
+    """Pays 1/√n for a frame whose code was seen n times."""
 
     Options = SimHashOptions
 
@@ -33,9 +33,9 @@ class SimHash:
         self._counts: dict[bytes, int] = {}
 
     def observe(self, transition: Transition) -> float:
-        """Count the picture and return its bonus."""
-        picture = cv2.resize(transition.frame, (42, 42), interpolation=cv2.INTER_AREA) / np.float32(127.5) - 1
-        code = np.packbits(self._directions @ picture.ravel() > 0).tobytes()
+        """Count the newest frame and return its reward."""
+        small = cv2.resize(transition.frame, (42, 42), interpolation=cv2.INTER_AREA) / np.float32(127.5) - 1
+        code = np.packbits(self._directions @ small.ravel() > 0).tobytes()
         self._counts[code] = self._counts.get(code, 0) + 1
         return 1 / math.sqrt(self._counts[code])
 
@@ -45,6 +45,6 @@ class SimHash:
         return {"directions": self._directions, "codes": codes, "counts": np.array([*self._counts.values()], np.int64)}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self._directions = state["directions"]
         self._counts = {code.tobytes(): int(n) for code, n in zip(state["codes"], state["counts"], strict=True)}

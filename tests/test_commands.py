@@ -19,9 +19,9 @@ def read_back(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     """Return the configuration that `offpiste train` takes from a command."""
     from offpiste.cli import main
 
-    words = shlex.split(command)
-    assert words[0] == "offpiste"
-    assert main([*words[1:], "--print-config"]) == 0
+    argv = shlex.split(command)
+    assert argv[0] == "offpiste"
+    assert main([*argv[1:], "--print-config"]) == 0
     file = tmp_path / "printed.toml"
     file.write_text(capsys.readouterr().out)
     return from_dict(RunConfig, read_settings(file))
@@ -60,8 +60,8 @@ def test_a_command_is_one_line_that_gives_a_shell_nothing_else_to_run(name: str,
     named = {"game": name, "method": "mine", "variant": f"v{name}", "bonus.name": f"module:{name}"}
     command = train_command(identity(RunConfig()) | named | {f"bonus.options.key{name}": f"value{name}"}, 400)
     assert command.isprintable()
-    (words,) = calls(command, tmp_path)
-    assert words[:8] == ["train", "--game", name, "--seed", "0", "--method", "mine", "--bonus"]
-    assert words[8] == f"module:{name}"
-    assert {"--variant", f"v{name}"} <= set(words)
-    assert words[-2:] == [f"--bonus.options.key{name}", f"value{name}"]
+    (argv,) = calls(command, tmp_path)
+    assert argv[:8] == ["train", "--game", name, "--seed", "0", "--method", "mine", "--bonus"]
+    assert argv[8] == f"module:{name}"
+    assert {"--variant", f"v{name}"} <= set(argv)
+    assert argv[-2:] == [f"--bonus.options.key{name}", f"value{name}"]

@@ -55,7 +55,9 @@ def test_a_complete_bonus_fits_on_a_page() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_examples_keep_the_contract(name: str) -> None:
-    report = check_bonus(find(name), new_process=False)  # where those of the package go, which pay the same
+    report = check_bonus(
+        find(name), new_process=False
+    )  # which the bonuses of the package go through, and these pay the same
     assert report.passed, str(report)
 
 
@@ -65,7 +67,7 @@ def test_an_option_of_an_example_out_of_its_range_is_named_by_the_contract() -> 
     assert "bonus.options.bits must be >= 1, got 0" in " ".join(str(report).split())
 
 
-def test_simhash_pays_one_over_the_root_of_the_visits_of_a_picture() -> None:
+def test_simhash_pays_one_over_the_root_of_the_visits_of_a_frame() -> None:
     bonus = made("simhash:SimHash")
     black, other = transition(0), transition(noise(1))
     assert [bonus.observe(black) for _ in range(4)] == pytest.approx([1.0, 2**-0.5, 3**-0.5, 0.5])
@@ -73,7 +75,7 @@ def test_simhash_pays_one_over_the_root_of_the_visits_of_a_picture() -> None:
     assert bonus.observe(black) == pytest.approx(5**-0.5)
 
 
-def test_pictures_that_hardly_differ_share_a_code_and_more_bits_tell_them_apart() -> None:
+def test_frames_that_hardly_differ_share_a_code_and_more_bits_distinguish_them() -> None:
     frame = noise(1)
     slightly = frame.copy()
     slightly[40:44, 40:44] ^= 64
@@ -85,7 +87,7 @@ def test_pictures_that_hardly_differ_share_a_code_and_more_bits_tell_them_apart(
     assert paid == {16: pytest.approx(2**-0.5), 4_096: 1.0}
 
 
-def test_simhash_looks_at_the_newest_picture_before_the_step_alone() -> None:
+def test_simhash_sees_only_the_newest_frame_before_the_step() -> None:
     bonus = made("simhash:SimHash")
     first = transition(noise(1))
     bonus.observe(first)
@@ -94,7 +96,7 @@ def test_simhash_looks_at_the_newest_picture_before_the_step_alone() -> None:
     assert bonus.observe(replace(first, state=older, next_state=older[::-1].copy())) == pytest.approx(2**-0.5)
 
 
-def test_the_oracle_counts_places_in_steps_of_eight_pixels() -> None:
+def test_the_oracle_counts_cells_of_eight_by_eight_pixels() -> None:
     bonus = made("oracle:Oracle")  # the room is byte 3, the level byte 57, x byte 42 and y byte 43
     here = {3: 1, 57: 0, 42: 80, 43: 160}
     assert bonus.observe(transition(ram=here)) == 1.0
@@ -105,7 +107,9 @@ def test_the_oracle_counts_places_in_steps_of_eight_pixels() -> None:
 
 
 def test_the_oracle_says_where_it_can_count() -> None:
-    with pytest.raises(ConfigError, match=r"in asterix is not known.* choose one of montezuma_revenge, .*deep_sea_N"):
+    with pytest.raises(
+        ConfigError, match=r"locates the player, got asterix; choose one of montezuma_revenge, .*deep_sea_N"
+    ):
         made("oracle:Oracle", game="asterix")
     assert made("oracle:Oracle", game="deep_sea_5") is not None
 
@@ -131,14 +135,14 @@ def test_what_an_example_saves_is_all_that_it_knows(name: str, seen: int) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "words"), [(NAMES[0], ["--bonus.options.bits", "32"]), (NAMES[1], [])])
-def test_an_example_is_trained_from_the_command_line(name: str, words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "options"), [(NAMES[0], ["--bonus.options.bits", "32"]), (NAMES[1], [])])
+def test_an_example_is_trained_from_the_command_line(name: str, options: list[str], tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     text = to_toml(small_run())
     settings.write_text(text[: text.index("[exploration]")].replace('method = "epsilon_greedy"\n', ""))
     run = [sys.executable, "-P", "-c", "import sys; from offpiste.cli import main; sys.exit(main())"]
     command = [*run, "train", "--config", str(settings), "--out", str(tmp_path), "--frames", "600", "--bonus", name]
-    done = subprocess.run([*command, *words], cwd=EXAMPLES, capture_output=True, text=True)
+    done = subprocess.run([*command, *options], cwd=EXAMPLES, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     method = {NAMES[0]: "sim_hash", NAMES[1]: "epsilon_greedy+oracle.Oracle"}[name]
     folder = tmp_path / "montezuma_revenge" / method / "seed-0"

@@ -39,11 +39,11 @@ def test_the_odd_pixel_goes_to_the_bottom_and_the_right(size: tuple[int, int]) -
     with torch.no_grad():
         for parameter in convolution.parameters():
             parameter.fill_(1.0)
-    picture = torch.arange(float(size[0] * size[1])).view(1, 1, *size)
+    frame = torch.arange(float(size[0] * size[1])).view(1, 1, *size)
     (top, bottom), (left, right) = (same_padding(length, 3, 2) for length in size)
-    padded = functional.pad(picture, (left, right, top, bottom))
+    padded = functional.pad(frame, (left, right, top, bottom))
     expected = padded.unfold(2, 3, 2).unfold(3, 3, 2).sum((4, 5)) + 1.0
-    torch.testing.assert_close(convolution(picture), expected)
+    torch.testing.assert_close(convolution(frame), expected)
     assert expected.shape[2:] == tuple((length + 1) // 2 for length in size)
 
 
@@ -76,7 +76,7 @@ def test_arrays_are_copies_in_the_usual_order_whatever_the_layout() -> None:
 
 
 @each_dtype
-def test_adam_goes_on_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
+def test_adam_continues_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
     one, two = network(0, dtype), network(1, dtype)
     adams = [adam(made) for made in (one, two)]
     for seed in range(3):

@@ -86,7 +86,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_toml(tmp_path / "absent.toml")
 
 
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         read_toml(tmp_path)
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path: Path, content: bytes) -> N
         read_toml(path)
 
 
-# Keys and kinds
+# Keys and types
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_an_unknown_key_is_refused_with_a_suggestion(settings: dict[str, Any], m
         ("seed", 1.5, "seed must be an int, got 1.5"),
         ("seed", True, "seed must be an int, got True"),
         ("seed", None, "seed must be an int, got None"),
-        ("frames", "many", "frames: 'many' is not a count; write it as 20000, 20k or 200M"),
+        ("frames", "many", "frames must be a number, got 'many'; write it as 20000, 20k or 200M"),
         ("method", 3, "method must be a string, got 3"),
         ("world", 3, "world must be a table, got 3"),
         ("game", ["pitfall"], "game must be a string, got ['pitfall']"),
@@ -245,7 +245,7 @@ def test_options_may_be_lists_of_any_length_and_of_one_kind_or_another() -> None
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         ({"sizes": 3}, "sizes must be a list, got 3"),
         ({"sizes": [1.5]}, "sizes[0] must be an int, got 1.5"),
@@ -253,8 +253,8 @@ def test_options_may_be_lists_of_any_length_and_of_one_kind_or_another() -> None
         ({"either": 1.5}, "either must be an int or a string, got 1.5"),
     ],
 )
-def test_options_of_the_wrong_kind_are_refused_in_words(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(words)):
+def test_options_of_the_wrong_kind_are_refused_by_name(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
         from_dict(Options, settings)
 
 
@@ -314,7 +314,7 @@ def test_an_option_out_of_its_range_is_refused_with_the_end_that_it_passed(
         (Range(min=1, max=100_000), ">= 1 and <= 100_000"),
     ],
 )
-def test_a_range_is_told_by_its_ends(found: Range, text: str) -> None:
+def test_a_range_is_printed_as_its_ends(found: Range, text: str) -> None:
     assert str(found) == text
 
 

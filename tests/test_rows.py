@@ -58,8 +58,8 @@ def two_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.WORLDS, "toy_pond", TOY_WORLD)
 
 
-def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[list[str]]:
-    assert main(list(words)) == 0
+def lines_of(capsys: pytest.CaptureFixture[str], *argv: str) -> list[list[str]]:
+    assert main(list(argv)) == 0
     return [re.split(r" {2,}", line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -68,7 +68,7 @@ def test_a_row_puts_a_bonus_among_the_methods(capsys: pytest.CaptureFixture[str]
     assert row in lines_of(capsys, "methods")
     assert ["", "bonus", "tests.bonuses.broken:Good"] in lines_of(capsys, "methods", "toy_count")
     assert bonuses.find("toy_count") is Good
-    assert bonuses.source_digest("toy_count") is None  # ours, so a version stands for its source
+    assert bonuses.source_digest("toy_count") is None  # built in, so RESULTS_VERSION covers its source
 
 
 def test_a_row_puts_a_world_among_the_games(capsys: pytest.CaptureFixture[str]) -> None:

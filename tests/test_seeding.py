@@ -52,7 +52,7 @@ def test_one_stream_does_not_depend_on_how_far_another_was_drawn() -> None:
 
 
 @given(seed=SEEDS, drawn=st.integers(0, 20))
-def test_a_stream_goes_on_where_its_state_was_taken_after_a_journey_through_json(seed: int, drawn: int) -> None:
+def test_a_stream_continues_from_its_state_after_a_round_trip_through_json(seed: int, drawn: int) -> None:
     generator = stream(seed, "x")
     generator.random(drawn, dtype=np.float32)  # an odd number leaves half a word in the generator
     state = json.loads(json.dumps(generator_state(generator)))

@@ -1,12 +1,12 @@
 """A fair test of exploration bonuses on the Arcade Learning Environment."""
 
-# The public names, and nothing else: docs/api.md describes them, and a test pins them. Each is loaded when it is first
-# used, so that `import offpiste` is quick, needs no extra and does not load torch. Nothing is imported here that Python
-# has not loaded itself: under `python -m offpiste` the current folder still comes first (see __main__.py).
+# The public names, and nothing else: docs/api.md documents them, and a test pins them. Each is imported on first use:
+# `import offpiste` is quick, needs no extra and does not import torch. Only modules that Python itself has loaded are
+# imported here: under `python -m offpiste` the current folder still comes first (see __main__.py).
 
 import importlib
 
-TYPE_CHECKING = False  # which type checkers take for True, without importing `typing`
+TYPE_CHECKING = False  # type checkers take it for True; importing `typing` is not needed
 if TYPE_CHECKING:
     from offpiste.analysis.load import load
     from offpiste.bonuses.base import Bonus, Context, Transition
@@ -48,7 +48,7 @@ _HOMES = {
     "train": "offpiste.run.train",
 }
 
-if not TYPE_CHECKING:  # a type checker would believe in every name otherwise
+if not TYPE_CHECKING:  # otherwise a type checker accepts every name
 
     def __getattr__(name: str) -> object:
         if name == "__version__":
@@ -57,7 +57,7 @@ if not TYPE_CHECKING:  # a type checker would believe in every name otherwise
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
             found = getattr(importlib.import_module(_HOMES[name]), name)
-        except ModuleNotFoundError as error:  # only what reads results needs more than is always installed
+        except ModuleNotFoundError as error:  # only reading results needs an extra
             raise ImportError(f"offpiste.{name} needs {error.name}: pip install 'offpiste[report]'") from None
         globals()[name] = found
         return found

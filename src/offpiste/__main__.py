@@ -1,8 +1,8 @@
 """`python -m offpiste` is the command `offpiste`.
 
-Python puts the current folder first in the search path of `python -m`, so that a `numpy.py` there would be run. It is
-taken out before anything is imported; a bonus named module:Class is still found there, after all that is installed.
-What Python itself needs to start was imported by then: `python -P -m offpiste` keeps the folder out from the beginning.
+`python -m` puts the current folder first in the search path, so that a `numpy.py` there would be run. It is removed
+before anything is imported; a bonus named module:Class is still found there, after all that is installed. What Python
+itself imports at startup comes earlier: `python -P -m offpiste` keeps the folder out from the start.
 """
 
 import os

@@ -1,11 +1,9 @@
 """The settings of one run, as frozen dataclasses, and its two fingerprints.
 
-The fields fall into three kinds. `world`, `agent` and `schedule` are the *protocol*, the same for every method;
-`exploration` and `bonus` are the *method*; `machine` and `frames` say where and how far to run and change nothing
-about the experiment. Seeds may be averaged only where protocol and method fingerprints both agree.
-
-Ranges stand beside the fields. Their upper ends are far above any use: they keep a file from somebody else from asking
-for more than a machine has. The largest network and the largest empty replay take a few gigabytes each.
+`world`, `agent` and `schedule` are the *protocol*, the same for every method; `exploration` and `bonus` are the
+*method*; `machine` and `frames` say where and how long to train and do not change the experiment. Seeds may be averaged
+only where the fingerprints of protocol and method both agree. The upper ends of ranges are far above any use: they keep
+an untrusted file from exhausting memory; the largest network and the largest empty replay take a few GB each.
 """
 
 import dataclasses
@@ -18,15 +16,15 @@ from offpiste.errors import ConfigError
 from offpiste.parsing import Length, Pattern, Range, check, field_types, to_dict
 
 RESULTS_VERSION = 3
-"""Raised by every change that alters the numbers of a run; a run is not resumed across it unasked."""
+"""Raised by every change that alters the numbers of a run; a run of another version is not resumed by default."""
 
 PROTOCOL_TABLES = ("world", "agent", "schedule")
-"""The tables of settings that every method shares."""
+"""The settings that every method shares."""
 
 ADDED_LATER = "added later"
-"""Marks a setting that is younger than published runs, as in `Annotated[float, Range(min=0), ADDED_LATER]`. It enters
-fingerprints only where it is not at its default, so runs from before keep their fingerprints. The default is what those
-runs did, and never changes."""
+"""Marks a setting that is newer than published runs, as in `Annotated[float, Range(min=0), ADDED_LATER]`. It enters
+fingerprints only if it is not at its default, so older runs keep their fingerprints. The default is what those runs
+did, and never changes."""
 
 Probability = Annotated[float, Range(min=0, max=1)]
 Count = Annotated[int, Range(min=1, max=10**12)]
@@ -38,24 +36,24 @@ Channels = Annotated[int, Range(min=1, max=512)]
 
 @dataclass(frozen=True)
 class WorldConfig:
-    """The protocol under which a game is played (Machado et al., 2018)."""
+    """The evaluation protocol of the ALE (Machado et al., 2018)."""
 
     frame_skip: Annotated[int, Range(min=1, max=60)] = 4  # at most a second of play
     """Emulator frames per agent step."""
     sticky_action_probability: Probability = 0.25
-    """Chance, on each emulator frame, that the console sees the action of the frame before."""
+    """Probability, on each emulator frame, that the previous action is repeated."""
     episode_frames: Count = 108_000
-    """Emulator frames after which an episode is cut."""
+    """Emulator frames after which an episode is truncated."""
     stack_frames: Annotated[int, Range(min=1, max=32)] = 4
-    """Frames that make up one state."""
+    """Frames stacked in a state."""
     frame_size: Annotated[int, Range(min=8, max=512), ADDED_LATER] = 84
     """Height and width of a frame, in pixels."""
     bootstrap_at_limit: Annotated[bool, ADDED_LATER] = False
-    """Whether returns bootstrap from the state in which an episode was cut, instead of taking it for game over."""
+    """Whether returns bootstrap from the last state of a truncated episode, instead of treating it as terminal."""
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """Frames stacked in a state, their height and their width."""
+        """[stack, height, width] of a state."""
         return (self.stack_frames, self.frame_size, self.frame_size)
 
 
@@ -66,17 +64,17 @@ class AgentConfig:
     discount: Probability = 0.99
     """Discount per agent step."""
     return_steps: Annotated[int, Range(min=1, max=100)] = 3
-    """Rewards summed before bootstrapping (n)."""
+    """n of the n-step returns."""
     value_atoms: Annotated[int, Range(min=2, max=1_024)] = 51
-    """Points of the value distribution."""
+    """Atoms of the value distribution."""
     value_limit: Annotated[float, Range(above=0, max=10**9)] = 10.0
-    """The distribution reaches from minus to plus this value."""
+    """The support of the value distribution is [-limit, limit]."""
     batch_size: Annotated[int, Range(min=1, max=4_096)] = 32
     """Transitions per update."""
     replay_capacity: Annotated[int, Range(min=1, max=10**8)] = 1_000_000
-    """Transitions kept, padding included."""
+    """Transitions in the replay, padding included."""
     min_history_steps: Count = 20_000
-    """Transitions added before learning starts."""
+    """Transitions added before learning starts: the warm-up."""
     update_period_steps: Count = 4
     """Agent steps between updates."""
     target_update_steps: Count = 8_000
@@ -84,9 +82,9 @@ class AgentConfig:
     learning_rate: Annotated[float, Range(above=0)] = 6.25e-5
     """Adam step size."""
     adam_epsilon: Annotated[float, Range(min=0)] = 1.5e-4
-    """Added to the root in Adam's denominator."""
+    """ε in Adam's denominator."""
     convolution_channels: Annotated[tuple[Channels, ...], Length(min=1, max=3)] = (32, 64, 64)
-    """Output channels of the convolutions: 8 × 8 with stride 4, 4 × 4 with 2, 3 × 3 with 1; or of the first of them."""
+    """Output channels of up to three convolutions: 8 × 8 with stride 4, 4 × 4 with 2, 3 × 3 with 1."""
     hidden_units: Annotated[int, Range(min=1, max=8_192)] = 512
     """Width of the fully connected layer."""
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -95,12 +93,12 @@ class AgentConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """How training is cut into iterations."""
+    """How training is divided into iterations."""
 
     iteration_steps: Count = 250_000
-    """An iteration ends with the first episode that ends at or after this many agent steps."""
+    """Training steps per iteration, rounded up to the end of an episode."""
     evaluation_steps: CountOrZero = 0
-    """Agent steps of evaluation after each iteration, in whole episodes; 0 leaves it out, as the paper's curves do."""
+    """Evaluation steps after each iteration, rounded up to the end of an episode; 0 for none, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -108,45 +106,45 @@ class ExplorationConfig:
     """How actions are chosen."""
 
     epsilon_start: Probability = 1.0
-    """Chance of a random action during the warm-up."""
+    """ε during the warm-up."""
     epsilon_final: Probability = 0.01
-    """Chance of a random action once the decay is over."""
+    """ε after the decay."""
     epsilon_decay_steps: Count = 250_000
-    """Agent steps from the first to the final value, counted from the end of the warm-up."""
+    """Agent steps of the linear decay, which starts at the end of the warm-up."""
     epsilon_evaluation: Probability = 0.001
-    """Chance of a random action during evaluation."""
+    """ε during evaluation."""
     noisy: bool = False
     """Whether the fully connected layers are noisy (Fortunato et al., 2018)."""
     noise_scale: Annotated[float, Range(min=0)] = 0.5
-    """σ0: the noise of a weight starts at this over the root of the layer's inputs."""
+    """σ0: σ of a noisy weight starts at σ0/√inputs."""
     evaluation_noise: bool = True
     """Whether the noise stays on during evaluation, as in the released code."""
 
 
 @dataclass(frozen=True)
 class BonusConfig:
-    """Which intrinsic reward is added, and how it is mixed with the game's own."""
+    """The intrinsic reward, and how it is mixed with the extrinsic one."""
 
     name: str = "none"
-    """Name of a bonus (`offpiste methods` lists them), module:Class of one of yours, or none; --bonus for short."""
+    """Name of a bonus (`offpiste methods` lists them), module:Class of your own, or none; --bonus for short."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Options of that bonus, checked by the bonus itself; on the command line --bonus.options.OPTION VALUE."""
+    """Options of the bonus, fields of its `Options`; on the command line --bonus.options.OPTION VALUE."""
     scale: Annotated[float, Range()] = 1.0
-    """Factor of the bonus (β)."""
+    """β, the factor of the intrinsic reward."""
     clip_sum: bool = True
-    """Whether the sum of clipped reward and scaled bonus is clipped to [-1, 1]."""
+    """Whether the sum of clipped extrinsic and scaled intrinsic reward is clipped to [-1, 1]."""
 
 
 @dataclass(frozen=True)
 class MachineConfig:
-    """Where and how safely to run. Changes the last bits of the numbers at most, never the experiment."""
+    """Where to train and how often to save; changes the last bits of the numbers at most, never the experiment."""
 
     device: Annotated[str, Pattern(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N")] = "cpu"
     """cpu, cuda or cuda:N."""
     threads: Annotated[int, Range(min=1, max=1_024)] = 1
-    """Processor threads for the network."""
+    """CPU threads of torch."""
     checkpoint_minutes: Annotated[float, Range(above=0, max=10**6)] = 10.0
-    """Time between checkpoints, varied a little from run to run so that many runs do not write at once."""
+    """Minutes between checkpoints, varied by 10% between runs so that many runs do not write at once."""
 
 
 _VARIANT = Pattern(
@@ -156,19 +154,19 @@ _VARIANT = Pattern(
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides one run."""
+    """All settings of one run."""
 
     game: str = "montezuma_revenge"
     """Any game that ale-py ships, in snake_case; `offpiste games` lists the twelve of the paper."""
     method: str = "epsilon_greedy"
-    """The way of exploring, by name."""
+    """Name of the exploration method."""
     variant: Annotated[str, _VARIANT] = ""
-    """What sets this run apart from its method's own constants, as in beta=0.0001,lr=0.0002; part of its folder."""
+    """How this run differs from its method's constants, as in beta=0.0001,lr=0.0002; part of its folder's path."""
     seed: Seed = 0
-    """Everything random in the run derives from it."""
+    """Seeds all randomness of the run."""
     frames: CountOrZero = 200_000_000
-    """Emulator frames after which to stop, not counting those by which iterations run on to end an episode. Ask for
-    more later and the run goes on."""
+    """Emulator frames to train for, without those by which iterations overshoot to finish an episode. Raise it later to
+    resume the run."""
     world: WorldConfig = field(default_factory=WorldConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -182,18 +180,18 @@ class RunConfig:
 
     @property
     def run_id(self) -> str:
-        """A readable name, also the folder of the run below the output folder."""
+        """A readable name, and the path of the run in the output folder."""
         variant = f"/{self.variant}" if self.variant else ""
         return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
 
 
 def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:
-    """Refuse a replay from which no batch could be drawn."""
+    """Raise `ConfigError` for a replay from which no batch can be sampled."""
     unsampled = agent.return_steps + world.stack_frames
     held = {"agent.batch_size": agent.batch_size, "agent.return_steps + world.stack_frames": unsampled}
-    what, least = max(held.items(), key=lambda item: item[1])
-    if agent.replay_capacity <= least:
-        raise ConfigError(f"agent.replay_capacity must be > {least} ({what}), got {agent.replay_capacity}")
+    what, minimum = max(held.items(), key=lambda item: item[1])
+    if agent.replay_capacity <= minimum:
+        raise ConfigError(f"agent.replay_capacity must be > {minimum} ({what}), got {agent.replay_capacity}")
     if agent.min_history_steps <= unsampled:
         raise ConfigError(
             f"agent.min_history_steps must be > {unsampled} (agent.return_steps + world.stack_frames), "
@@ -202,14 +200,14 @@ def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:
 
 
 def protocol_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that every method shares; the game is left out, so that games can be compared."""
+    """Return the settings that every method shares, without the game, so that games can be compared."""
     settings = _fingerprinted(config)
     shared = {table: settings[table] for table in PROTOCOL_TABLES if table in settings}
     return {**shared, "results_version": RESULTS_VERSION}
 
 
 def method_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that make up the way of exploring; an option of 1.0 is one of 1, however it was typed."""
+    """Return the settings of the method; an option typed 1.0 equals one typed 1."""
     settings = _fingerprinted(config)
     options = json.loads(json.dumps(settings["bonus"]["options"]), parse_float=_whole_if_so)
     return {"exploration": settings["exploration"], "bonus": settings["bonus"] | {"options": options}}
@@ -221,7 +219,7 @@ def _whole_if_so(text: str) -> int | float:
 
 
 def _fingerprinted(settings: Any) -> dict[str, Any]:
-    """Return settings as plain values, without those that were added later and are at their defaults."""
+    """Return settings as plain values, without those marked ADDED_LATER that are at their defaults."""
     hints, defaults = field_types(type(settings)), vars(type(settings)())
     kept = {
         key: _fingerprinted(value) if dataclasses.is_dataclass(value) else value
@@ -233,29 +231,29 @@ def _fingerprinted(settings: Any) -> dict[str, Any]:
 
 
 def fingerprint(settings: dict[str, Any]) -> str:
-    """Return twelve hexadecimal digits that differ when any setting does."""
+    """Return twelve hexadecimal digits of a hash of the settings."""
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def identity(config: RunConfig) -> dict[str, Any]:
-    """Return, as flat dotted keys, every setting that makes this run this run and no other."""
+    """Return, by dotted key, every setting that identifies a run: all but `machine` and `frames`."""
     settings = to_dict(config)
     del settings["machine"], settings["frames"]
     return flatten(settings)
 
 
 def later_defaults() -> dict[str, Any]:
-    """Return, as flat dotted keys, what a run.json means that is older than the settings that were added later."""
+    """Return, by dotted key, the settings that an older run.json lacks, with their values."""
     default = RunConfig()
     old = flatten(_fingerprinted(default))
     return {key: value for key, value in identity(default).items() if key not in old}
 
 
 def flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return tables within tables as one, with dotted keys."""
+    """Return nested tables as one, by dotted key."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
-        is_table = isinstance(value, dict) and value  # an empty one is listed as it is, not left out
+        is_table = isinstance(value, dict) and value  # an empty table is kept as a value
         flat |= flatten(value, f"{prefix}{key}.") if is_table else {f"{prefix}{key}": value}
     return flat

@@ -1,6 +1,6 @@
-"""The ways of exploring, one row each: how actions are chosen, which bonus is added, and the tuned constants.
+"""The exploration methods, one row each: how actions are chosen, which bonus is added, and its constants.
 
-A bonus of this package is a module in `bonuses/` and a row below; all lists of methods and bonuses come from here.
+A built-in bonus is a module in `bonuses/` and a row below; all lists of methods and bonuses come from here.
 """
 
 import re
@@ -14,23 +14,23 @@ from offpiste.worlds import registry as worlds
 
 @dataclass(frozen=True)
 class Method:
-    """One row of the comparison, with all that differs from one method to another but colours."""
+    """One method of the comparison, with all that differs between methods except colours."""
 
     label: str
-    """What people call it."""
+    """Its name in reports."""
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     constants: dict[str, BonusConfig] = field(default_factory=lambda: {"atari": BonusConfig()})
-    """The bonus with its tuned constants, by the worlds that they were tuned for (`Game.constants`); those for Atari
-    games serve where there are no others."""
+    """The bonus with its tuned constants, by the worlds that they were tuned for (`Game.constants`); "atari" is the
+    default."""
     source: str = "not tuned"
     """Where the constants come from."""
     bonus_class: str | None = None
-    """Where a bonus of this package is, module:Class; imported only when asked for."""
+    """module:Class of a built-in bonus, imported on first use."""
     checkpoint_mb: float = 0.0
-    """What its bonus takes in a checkpoint, in megabytes, at most."""
+    """Maximum size of its bonus in a checkpoint, in MB."""
     paper_settings: int | None = None
-    """How many settings the paper's authors tried for it, with five seeds each on Montezuma's Revenge; None where it is
-    not one of the paper's six methods."""
+    """How many settings the paper's authors tuned over, with five seeds each on Montezuma's Revenge; None if it is not
+    one of the paper's six methods."""
 
     @property
     def bonus(self) -> BonusConfig:
@@ -95,7 +95,7 @@ METHODS = {
         "SimHash",
         constants={"atari": BonusConfig(name="simhash", scale=0.04)},
         bonus_class="offpiste.bonuses.simhash:SimHash",
-        checkpoint_mb=10.0,  # 0.6 after 40,000 steps of random play in Private Eye, growing by their root
+        checkpoint_mb=10.0,  # 0.6 after 40,000 steps of random play in Private Eye, growing with their root
     ),
     "oracle": Method(
         "Oracle",
@@ -116,7 +116,7 @@ METHODS = {
         checkpoint_mb=3.5,
     ),
 }
-"""Every method by its name, in the order in which lists, tables and figures show them: the paper's first."""
+"""Every method by name, in the order of all lists, tables and figures: the paper's first."""
 
 PAPER_METHODS = tuple(name for name, row in METHODS.items() if row.paper_settings is not None)
 
@@ -132,12 +132,15 @@ def find(name: str) -> Method:
 
 
 def choose(method: str | None = None, bonus: str | None = None) -> tuple[str, Method]:
-    """Return the name and the settings of what a method, a bonus or both ask for.
+    """Return the name and the row of a method, a bonus, or both.
 
-    A bonus alone is added to ε-greedy actions and gives the method its name, a known method's bonus that method. Added
-    to a known method it makes `method+bonus`, where a class called as one of ours goes by `module.Class`. With a method
-    of another name, it is added to ε-greedy actions, or to those of the known method before a plus. Constants go with
-    the bonus: the table's, else a scale of 1.
+    - A method alone is that row.
+    - A bonus alone is that of its row, or a new method named after the bonus with ε-greedy actions.
+    - A known method and another bonus are `method+bonus`; a class whose name is a built-in bonus's is `module.Class`.
+    - An unknown method and a bonus are a new method of that name, with ε-greedy actions, or those of the known method
+      before a plus.
+
+    Constants are those of the bonus in the table, else a scale of 1.
     """
     if bonus is None:
         name = method or RunConfig().method
@@ -145,7 +148,7 @@ def choose(method: str | None = None, bonus: str | None = None) -> tuple[str, Me
     own = short_name(bonus)
     taken = own in METHODS and METHODS[own].bonus.name != bonus
     if taken:
-        own = bonus.replace(":", ".")  # or it would be called as one of ours added to the same method
+        own = bonus.replace(":", ".")  # or its name would be that of the built-in bonus
     if method is None:
         method = RunConfig().method if taken or bonus == "none" else own
     known = METHODS.get(method)
@@ -153,14 +156,16 @@ def choose(method: str | None = None, bonus: str | None = None) -> tuple[str, Me
         return method, known
     name = method if known is None else f"{method}+{own}"
     if not re.fullmatch(r"\w[\w.+-]*", name, re.ASCII):
-        raise ConfigError(f"{name!r} cannot name a run: with --method, give a name of letters, digits and _ . + -")
+        raise ConfigError(
+            f"the name of a method must be letters, digits and _ . + -, got {name!r}; give one with --method"
+        )
     explored_by = METHODS.get(method.partition("+")[0], Method(name))
     tuned = {row.bonus.name: row.constants for row in METHODS.values()}
     return name, Method(name, explored_by.exploration, tuned.get(bonus, {"atari": BonusConfig(name=bonus)}))
 
 
 def short_name(bonus: str) -> str:
-    """Return the name of a bonus, or that of its class in snake_case where it is given as module:Class."""
+    """Return the name of a bonus, or its class in snake_case if it is given as module:Class."""
     module, _, kind = bonus.rpartition(":")
     if not module or not kind:
         return bonus
@@ -168,9 +173,9 @@ def short_name(bonus: str) -> str:
 
 
 def base_run(game: str, method: str | None = None, bonus: str | None = None) -> RunConfig:
-    """Return the run of a method or a bonus or both on a game, before anything else is set by hand.
+    """Return the default run of a method, a bonus, or both on a game.
 
-    A world may have defaults of its own; what the method itself says of exploration stands before them.
+    The game's own settings override the paper's protocol; the method's exploration overrides both.
     """
     name, chosen = choose(method, bonus)
     base = RunConfig(game=game, method=name, bonus=chosen.bonus_on(game))

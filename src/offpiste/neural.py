@@ -1,4 +1,4 @@
-"""What the learner and learned bonuses share: pictures as numbers, SAME padding, and networks as plain arrays."""
+"""What the agent and neural bonuses share: pixel scaling, SAME padding, and networks as plain arrays."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class SameConvolution(nn.Module):
-    """A convolution padded as TensorFlow's SAME: the odd pixel goes to the bottom and the right."""
+    """A convolution with TensorFlow's SAME padding: an odd pixel goes to the bottom and to the right."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, size: tuple[int, int]) -> None:
         super().__init__()
@@ -27,32 +27,32 @@ class SameConvolution(nn.Module):
         return self.convolution(self.pad(x))  # type: ignore[no-any-return]
 
 
-def scale_pixels(pictures: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return uint8 pictures [batch, planes, height, width] as numbers from 0 to 1, in the layout of convolutions."""
-    # Converted and scaled first, then laid out anew: a third less time than converting into the new layout.
-    return pictures.to(dtype).div_(255).contiguous(memory_format=torch.channels_last)
+def scale_pixels(frames: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return uint8 frames [batch, stack, height, width] scaled to [0, 1], in channels_last layout."""
+    # Converting and scaling before changing the layout takes a third less time than after.
+    return frames.to(dtype).div_(255).contiguous(memory_format=torch.channels_last)
 
 
 def same_padding(length: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Return how many zeros go before and after one dimension."""
+    """Return how many zeros to pad before and after along one dimension."""
     total = max(0, (math.ceil(length / stride) - 1) * stride + kernel - length)
     return total // 2, total - total // 2
 
 
 def network_arrays(network: nn.Module, prefix: str = "") -> dict[str, NDArray[np.float32]]:
-    """Return copies of all parameters in float32, by name, with a prefix such as `online/`."""
+    """Return float32 copies of all parameters by name, prefixed by, for example, `online/`."""
     return {f"{prefix}{name}": _array(parameter) for name, parameter in network.named_parameters()}
 
 
 @torch.no_grad()
 def load_network(network: nn.Module, arrays: Mapping[str, Any], prefix: str = "") -> None:
-    """Set all parameters to what `network_arrays` returned."""
+    """Set all parameters from `network_arrays()`."""
     for name, parameter in network.named_parameters():
         parameter.copy_(_tensor(arrays[f"{prefix}{name}"]))
 
 
 def adam_arrays(optimizer: torch.optim.Adam, network: nn.Module, prefix: str) -> dict[str, NDArray[np.float32]]:
-    """Return copies of Adam's moments and step counts; none before the first step."""
+    """Return float32 copies of Adam's moments and step counts; empty before the first step."""
     return {
         f"{prefix}{name}/{key}": _array(value)
         for name, parameter in network.named_parameters()
@@ -62,7 +62,7 @@ def adam_arrays(optimizer: torch.optim.Adam, network: nn.Module, prefix: str) ->
 
 @torch.no_grad()
 def load_adam(optimizer: torch.optim.Adam, network: nn.Module, arrays: Mapping[str, Any], prefix: str) -> None:
-    """Set Adam's moments and step counts to what `adam_arrays` returned."""
+    """Set Adam's moments and step counts from `adam_arrays()`."""
     optimizer.state.clear()
     for name, parameter in network.named_parameters():
         if f"{prefix}{name}/step" not in arrays:
@@ -76,13 +76,13 @@ def load_adam(optimizer: torch.optim.Adam, network: nn.Module, arrays: Mapping[s
 
 @torch.no_grad()
 def copy_parameters(source: nn.Module, destination: nn.Module) -> None:
-    """Copy all parameters, rounding where the destination is coarser."""
+    """Copy all parameters, rounding to the destination's precision."""
     for old, new in zip(source.parameters(), destination.parameters(), strict=True):
         new.copy_(old)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:
-    # A copy in the usual order, whatever the device, precision and layout; bfloat16 fits into float32 exactly.
+    # A contiguous copy, whatever the device, precision and layout; bfloat16 fits into float32 exactly.
     return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
 
 

@@ -1,7 +1,7 @@
-"""Plain values into dataclasses and back: dictionaries, TOML, and text from the command line.
+"""Dataclasses from plain values and back: dictionaries, TOML, and text from the command line.
 
-The type of a field says what it takes, and `Annotated[int, Range(min=1, max=512)]` within which range. The same rules
-hold for the settings of a run, the file of a study and the `Options` of a bonus.
+Values are checked against the type of their field, and against the range in `Annotated[int, Range(min=1, max=512)]`.
+The same holds for the settings of a run, the file of a study and the `Options` of a bonus.
 """
 
 import dataclasses
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Range:
-    """What a number in the settings may be, beside the type of its field: `Annotated[int, Range(min=1, max=512)]`.
+    """The range of a number, beside the type of its field: `Annotated[int, Range(min=1, max=512)]`.
 
-    A number with a range is always finite. `min` and `max` are allowed themselves, `above` is not.
+    A number with a range must be finite. `min` and `max` are inclusive, `above` is exclusive.
     """
 
     min: float = -math.inf
@@ -38,7 +38,7 @@ class Range:
     above: float = -math.inf
 
     def requirement(self, value: float) -> str:
-        """Return what the value must be and is not, such as ">= 1", or nothing where it is in range."""
+        """Return what the value must be, such as ">= 1", or an empty string if it is in range."""
         if not -math.inf < value < math.inf:  # NaN too
             return "finite"
         if value < self.min:
@@ -54,13 +54,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a text in the settings may be: all of it matches an expression, which `meaning` says in words."""
+    """A regular expression that a whole string must match, and its meaning for people."""
 
     expression: str
     meaning: str
 
     def requirement(self, value: str) -> str:
-        """Return what the text must be and is not, or nothing where it matches."""
+        """Return what the string must be, or an empty string if it matches."""
         return "" if re.fullmatch(self.expression, value, re.ASCII) else self.meaning
 
     def __str__(self) -> str:
@@ -69,13 +69,13 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Length:
-    """How many values a list in the settings may have."""
+    """The length of a list, both ends inclusive."""
 
     min: int
     max: int
 
     def requirement(self, value: Sequence[Any]) -> str:
-        """Return what the list must be and is not, or nothing where it is that long."""
+        """Return what the list must be, or an empty string if its length is in range."""
         return "" if self.min <= len(value) <= self.max else str(self)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Length:
 
 
 def field_types(kind: type[Any]) -> dict[str, Any]:
-    """Return the type of each field of a dataclass, with what is annotated beside it."""
+    """Return the type of each field of a dataclass, annotations included."""
     return _field_types(typing.cast(Hashable, kind))
 
 
@@ -94,7 +94,7 @@ def _field_types(kind: Any) -> dict[str, Any]:
 
 
 def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T | None = None) -> T:
-    """Build a dataclass from plain values over its defaults, or over `base`; refuse keys that it does not have."""
+    """Return a dataclass with these values over its defaults, or over `base`; raise `ConfigError` for unknown keys."""
     if not isinstance(settings, dict):
         raise _refusal(where.rstrip(".") or "the settings", "a table", settings)
     hints = field_types(kind)
@@ -112,7 +112,7 @@ def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T 
 
 
 def check(settings: Any, where: str = "") -> None:
-    """Refuse a dataclass that holds what `from_dict` would not have put there, however it was made."""
+    """Raise `ConfigError` for a value that `from_dict` would not accept, however the dataclass was made."""
     for key, hint in field_types(type(settings)).items():
         name, value = where + key, getattr(settings, key)
         if dataclasses.is_dataclass(value):
@@ -128,51 +128,51 @@ def to_dict(settings: Any) -> dict[str, Any]:
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
-    """Return what a TOML file says, unchecked."""
+    """Return the content of a TOML file, unchecked."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
+    except ValueError as error:  # not UTF-8, not TOML, or a number with thousands of digits
         raise ConfigError(f"{path} is not TOML: {error}") from None
 
 
 def to_toml(settings: Any) -> str:
-    """Return a dataclass as TOML; `read_settings` and `from_dict` give it back."""
+    """Return a dataclass as TOML; `read_settings` and `from_dict` restore it."""
     return tomli_w.dumps(to_dict(settings))
 
 
-def parse_count(text: str) -> int:
-    """Read 200M, 20k, 1.5M or 20_000 as a whole number."""
+def parse_count(text: str, name: str = "a count") -> int:
+    """Return 200M, 20k, 1.5M or 20_000 as an int; `name` is what the error message calls it."""
     factors = {"k": 10**3, "m": 10**6, "g": 10**9}
     number, factor = (text[:-1], factors[text[-1].lower()]) if text[-1:].lower() in factors else (text, 1)
     try:
         value = Decimal(number) * factor  # exact, where a float rounds above 2**53
     except ArithmeticError:
-        raise ConfigError(f"{text!r} is not a count; write it as 20000, 20k or 200M") from None
+        raise ConfigError(f"{name} must be a number, got {text!r}; write it as 20000, 20k or 200M") from None
     if not value.is_finite() or not 0 <= value < 10**18 or value % 1:
-        raise ConfigError(f"{text!r} is not a whole number from 0 to 10**18")
+        raise ConfigError(f"{name} must be a whole number >= 0 and < 10**18, got {text!r}")
     return int(value)
 
 
 def parse_value(text: str, kind: Any = Any) -> Any:
-    """Read a value as TOML has it or as a count such as 20k; what is not of its kind then is text, if that is."""
+    """Return a TOML value or a count such as 20k as its type; what does not fit is a string, if a string fits."""
     value = _parse_toml(text.lower() if text in ("True", "False") else text)
     with suppress(ConfigError):
         _parsed(kind, value, text)
         return value
     with suppress(ConfigError):
         return _parsed(kind, text, text)
-    return value  # to be refused with the name of its setting
+    return value  # the caller refuses it, with the name of the setting
 
 
 def _parse_toml(text: str) -> Any:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
         json.dumps(value)
-    except (ValueError, TypeError):  # a date is TOML too, but no option
+    except (ValueError, TypeError):  # a TOML date is not JSON
         with suppress(ConfigError):
             return parse_count(text)
         return text
@@ -180,7 +180,7 @@ def _parse_toml(text: str) -> Any:
 
 
 def _parsed(hint: Any, value: Any, name: str, base: Any = None) -> Any:
-    """Return a value as the type of its field has it, or refuse it by name."""
+    """Return a value as the type of its field, or raise `ConfigError` with its name."""
     if hint is Any:
         return value
     if isinstance(hint, type):
@@ -206,10 +206,7 @@ def _parsed(hint: Any, value: Any, name: str, base: Any = None) -> Any:
 
 def _parsed_plain(kind: Any, value: Any, name: str) -> Any:
     if kind is int and isinstance(value, str):
-        try:
-            return parse_count(value)
-        except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from None
+        return parse_count(value, name)
     if kind is float and type(value) is int:
         try:
             return float(value)
@@ -221,7 +218,7 @@ def _parsed_plain(kind: Any, value: Any, name: str) -> Any:
 
 
 def _parsed_items(kind: type[Any], arguments: tuple[Any, ...], value: Any, name: str) -> Any:
-    """Return the items of list[int], of tuple[int, ...] or of tuple[int, int], each by its type."""
+    """Return the items of list[int], tuple[int, ...] or tuple[int, int], each as its type."""
     fixed = kind is tuple and arguments[-1:] != (...,)
     if not isinstance(value, list | tuple) or (fixed and len(value) != len(arguments)):
         raise _refusal(name, f"a list of {len(arguments)} values" if fixed else "a list", value)
@@ -242,15 +239,15 @@ def _parsed_union(hints: tuple[Any, ...], value: Any, name: str) -> Any:
 
 
 def _described(hint: Any) -> str:
-    """Return a type in words, as in "an int >= 1"."""
+    """Return a type for an error message, such as "an int >= 1"."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         marks = [str(mark) for mark in arguments[1:] if isinstance(mark, Range)]
         return " ".join([_described(arguments[0]), *marks])
     if origin is Literal:
         return f"one of {', '.join(map(repr, arguments))}"
-    words = {int: "an int", float: "a float", bool: "true or false", str: "a string", list: "a list", dict: "a table"}
-    return words.get(origin or hint, getattr(hint, "__name__", str(hint)))
+    names = {int: "an int", float: "a float", bool: "true or false", str: "a string", list: "a list", dict: "a table"}
+    return names.get(origin or hint, getattr(hint, "__name__", str(hint)))
 
 
 def _refusal(name: str, requirement: str, value: Any) -> ConfigError:

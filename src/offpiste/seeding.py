@@ -1,7 +1,7 @@
-"""One seed gives any number of named, independent random streams.
+"""Named, independent random streams from one seed.
 
-A stream depends on the seed and its own name only, so adding one leaves all others as they were.
-Nothing in offpiste draws from a global generator.
+A stream depends only on the seed and its own name, so adding one does not change the others. Nothing in offpiste draws
+from a global generator.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
-    """Return the generator of this name under this seed."""
+    """Return the generator of this name and seed."""
     key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little")
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, key])))
 
@@ -22,5 +22,5 @@ def generator_state(generator: np.random.Generator) -> dict[str, Any]:
 
 
 def restore_generator(generator: np.random.Generator, state: dict[str, Any]) -> None:
-    """Set a generator to a state that `generator_state` returned."""
+    """Restore from `generator_state()`."""
     generator.bit_generator.state = state

@@ -1,4 +1,4 @@
-"""What passes between world, agent, bonus and replay: one agent step, and a batch of steps drawn from the replay."""
+"""What passes between world, agent, bonus and replay: a transition, and a batch sampled from the replay."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ class Transition:
     state: NDArray[np.uint8]
     action: int
     reward: float
-    """The world's reward, unclipped."""
+    """The extrinsic reward, unclipped."""
     next_state: NDArray[np.uint8]
     terminated: bool
     truncated: bool
     episode_step: int
     """0 for the first step of an episode."""
     ram: NDArray[np.uint8]
-    """The memory of the console after the step, for bonuses that count true states."""
+    """The console's 128 bytes of RAM after the step, for bonuses that count true states."""
 
     @property
     def frame(self) -> NDArray[np.uint8]:
@@ -36,29 +36,29 @@ class Transition:
 
 @dataclass(frozen=True)
 class Batch:
-    """n steps in a row from each of several entries of the replay; the batch is the first dimension of every array.
+    """n-step transitions sampled from the replay; the batch is the first dimension of every array.
 
-    Rewards are those of the entries, not mixed: `offpiste.agent.mixing` makes returns of them.
+    Rewards are those of the entries, not mixed: `offpiste.agent.mixing` computes returns from them.
     """
 
     indices: NDArray[np.int64]
-    """[batch]: where the entries lie in the replay now."""
+    """[batch]: current indices of the entries in the replay."""
     numbers: NDArray[np.int64]
-    """[batch]: the same entries, counted from the start of the run."""
+    """[batch]: numbers of the entries, counted from the start of the run."""
     priorities: NDArray[np.float64]
-    """[batch]: priorities at the time of the draw."""
+    """[batch]: priorities when sampled."""
     frames: NDArray[np.uint8]
-    """[batch, stack + n, height, width]: those of the n steps and of the `stack` - 1 before, and the one after."""
+    """[batch, stack + n, height, width]: from the oldest frame of the first state to the newest of the last."""
     actions: NDArray[np.int64]
-    """[batch, n]: the action taken in the state, and those that followed."""
+    """[batch, n]: the action taken in the first state, and the n - 1 that followed."""
     extrinsic: NDArray[np.float32]
-    """[batch, n]: the world's rewards, clipped; 0 after the end of the episode."""
+    """[batch, n]: extrinsic rewards, clipped; 0 after the end of the episode."""
     intrinsic: NDArray[np.float32]
-    """[batch, n]: what the bonus returned for each step, unscaled; 0 after the end of the episode."""
+    """[batch, n]: intrinsic rewards, unscaled; 0 after the end of the episode."""
     steps: NDArray[np.int64]
-    """[batch]: how many of the n steps belong to the episode of the first."""
+    """[batch]: how many of the n steps are of the same episode as the first."""
     terminal: NDArray[np.bool_]
-    """[batch]: whether the episode ended within the n steps; frames, actions and rewards beyond mean nothing then."""
+    """[batch]: whether the episode terminated within the n steps; frames and actions after that are not of it."""
 
     @property
     def states(self) -> NDArray[np.uint8]:
@@ -67,7 +67,7 @@ class Batch:
 
     @property
     def next_states(self) -> NDArray[np.uint8]:
-        """[batch, stack, height, width]: the states to bootstrap from: n steps later, or where a limit cut it."""
+        """[batch, stack, height, width]: the states to bootstrap from: n steps later, or at the truncation."""
         n = self.actions.shape[1]
         if (self.terminal | (self.steps == n)).all():
             return self.frames[:, n:]

@@ -92,7 +92,7 @@ def test_making_a_network_draws_nothing_from_a_global_generator() -> None:
         (3, 1, (3, 4), ((1, 1), (1, 1))),
     ],
 )
-def test_a_same_convolution_is_the_plain_sum_over_a_padded_picture(
+def test_a_same_convolution_is_the_plain_sum_over_a_padded_frame(
     kernel: int, stride: int, size: tuple[int, int], pads: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:
     assert (same_padding(size[0], kernel, stride), same_padding(size[1], kernel, stride)) == pads
@@ -108,7 +108,7 @@ def test_a_same_convolution_is_the_plain_sum_over_a_padded_picture(
     np.testing.assert_allclose(y, padded_sum(x, weight, bias, stride, pads), rtol=1e-4, atol=1e-4)
 
 
-def test_the_whole_network_is_what_its_weights_say_of_a_picture_divided_by_255() -> None:
+def test_the_whole_network_is_what_its_weights_say_of_a_frame_divided_by_255() -> None:
     network = small_network()
     generator = np.random.default_rng(2)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The learner against numbers worked out by hand and against one update written out in float64."""
+"""The agent against numbers worked out by hand and against one update written out in float64."""
 
 import math
 from dataclasses import replace
@@ -111,7 +111,7 @@ def test_a_loss_of_zero_leaves_a_priority_above_zero() -> None:
     assert new_priorities(torch.zeros(1)).tolist() == pytest.approx([1e-5])
 
 
-def test_the_value_of_a_distribution_is_its_mean_and_the_greatest_one_is_chosen() -> None:
+def test_the_value_of_a_distribution_is_its_mean_and_the_max_is_chosen() -> None:
     logits = torch.full((2, 3, 51), -50.0, dtype=torch.float64)
     for row, atoms in enumerate([(25, 30, 20), (10, 0, 5)]):
         for action, atom in enumerate(atoms):
@@ -120,8 +120,8 @@ def test_the_value_of_a_distribution_is_its_mean_and_the_greatest_one_is_chosen(
         pytest.approx([0.0, 2.0, -2.0]),
         pytest.approx([-6.0, -10.0, -8.0]),
     ]
-    probabilities, greatest = best_distribution(logits, SUPPORT)
-    assert greatest.tolist() == pytest.approx([2.0, -6.0])
+    probabilities, max_q = best_distribution(logits, SUPPORT)
+    assert max_q.tolist() == pytest.approx([2.0, -6.0])
     assert probabilities.argmax(-1).tolist() == [30, 10]
     assert probabilities.sum(-1).tolist() == pytest.approx([1.0, 1.0])
 
@@ -140,11 +140,11 @@ def test_weights_fall_with_the_root_of_the_priority_and_ignore_their_common_scal
 
 
 @pytest.mark.parametrize(
-    ("step", "chance"),
+    ("step", "expected"),
     [(0, 1.0), (20_000, 1.0), (20_001, 0.99999604), (145_000, 0.505), (270_000, 0.01), (50_000_000, 0.01)],
 )
-def test_the_chance_of_a_random_action_follows_its_table(step: int, chance: float) -> None:
-    assert epsilon(ExplorationConfig(), 20_000, step) == pytest.approx(chance, abs=1e-12)
+def test_epsilon_follows_its_table(step: int, expected: float) -> None:
+    assert epsilon(ExplorationConfig(), 20_000, step) == pytest.approx(expected, abs=1e-12)
 
 
 # The agent.
@@ -159,9 +159,9 @@ def test_one_update_equals_the_same_update_written_out_in_float64(cut: bool) -> 
         if cut:  # by limits, one to three steps later
             batch = replace(batch, steps=np.array([1, 2, 3, 1, 2, 3, 1, 2]))
         found = learn(agent, batch)
-        after, loss, priorities, greatest = written_out(before, batch)
+        after, loss, priorities, max_q = written_out(before, batch)
         assert found.loss == pytest.approx(loss, rel=1e-5)
-        assert found.max_q == pytest.approx(greatest, rel=1e-4)
+        assert found.max_q == pytest.approx(max_q, rel=1e-4)
         np.testing.assert_allclose(found.priorities, priorities, rtol=1e-5)
         for name, value in agent.weights().items():
             assert np.abs(value - before[f"online/{name}"]).max() > 1e-6
@@ -203,7 +203,7 @@ def test_a_head_of_zeros_costs_the_logarithm_of_51(precision: Precision) -> None
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_after_an_end_inside_the_window_the_pictures_beyond_it_do_not_matter(terminal: bool) -> None:
+def test_after_an_end_inside_the_window_the_frames_beyond_it_do_not_matter(terminal: bool) -> None:
     batch = batch_of(6, terminal=terminal)
     frames = batch.frames.copy()
     frames[:, 4:] = 255 - frames[:, 4:]
@@ -262,7 +262,7 @@ def test_the_greedy_action_is_the_online_networks(precision: Precision) -> None:
         assert agent.greedy_action(state) == action
 
 
-def test_the_greedy_action_has_the_greatest_value() -> None:
+def test_the_greedy_action_has_the_highest_value() -> None:
     agent = unlike_its_target()
     online = network_of(agent.state(), "online/")
     states = np.random.default_rng(2).integers(0, 256, (20, *STATE_SHAPE), dtype=np.uint8)
@@ -283,7 +283,7 @@ def test_two_agents_of_one_seed_learn_the_same_bits(precision: Precision) -> Non
 
 @each_precision
 @pytest.mark.parametrize("updates", [0, 1, 4])
-def test_a_restored_agent_goes_on_bit_by_bit(precision: Precision, updates: int) -> None:
+def test_a_restored_agent_continues_bit_by_bit(precision: Precision, updates: int) -> None:
     agent, other = new_agent(precision), new_agent(precision, seed=9)
     learn(other, batch_of(8, seed=50))  # what it learned before is to be forgotten
     for number in range(updates):
@@ -300,7 +300,7 @@ def test_a_restored_agent_goes_on_bit_by_bit(precision: Precision, updates: int)
     assert other.greedy_action(state) == agent.greedy_action(state)
 
 
-def test_a_state_is_not_changed_by_learning_on() -> None:
+def test_a_state_is_not_changed_by_further_updates() -> None:
     agent = new_agent()
     learn(agent, batch_of(8))
     state = agent.state()
@@ -338,7 +338,7 @@ def test_bf16_learns_nearly_what_fp32_learns() -> None:
 
 
 @each_precision
-def test_making_and_teaching_an_agent_touches_no_global_generator(precision: Precision) -> None:
+def test_making_and_training_an_agent_touches_no_global_generator(precision: Precision) -> None:
     before = global_generators()
     agent = new_agent(precision)
     batch = batch_of(8)
@@ -389,7 +389,7 @@ def learn(agent: Rainbow, batch: Batch) -> Update:
 def written_out(
     state: dict[str, Any], batch: Batch
 ) -> tuple[dict[str, NDArray[np.float64]], float, NDArray[np.float64], float]:
-    """Return weights, loss, priorities and greatest value after one update from `state`, all in float64."""
+    """Return weights, loss, priorities and max Q after one update from `state`, all in float64."""
     online, target = network_of(state, "online/"), network_of(state, "target/")
     frames = torch.from_numpy(batch.frames)
     later = torch.stack([row[steps : steps + 4] for row, steps in zip(frames, batch.steps.tolist(), strict=True)])
@@ -446,10 +446,10 @@ def shared(p: NDArray[np.float64], reward: float, discount: float) -> NDArray[np
     """Project one distribution atom by atom, each shared between the atom below and the one above."""
     out = np.zeros(51)
     for atom in range(51):
-        place = (min(10.0, max(-10.0, reward + discount * (-10.0 + 0.4 * atom))) + 10.0) / 0.4
-        below = min(49, int(place))
-        out[below] += p[atom] * (below + 1 - place)
-        out[below + 1] += p[atom] * (place - below)
+        position = (min(10.0, max(-10.0, reward + discount * (-10.0 + 0.4 * atom))) + 10.0) / 0.4
+        below = min(49, int(position))
+        out[below] += p[atom] * (below + 1 - position)
+        out[below + 1] += p[atom] * (position - below)
     return out
 
 

@@ -95,13 +95,13 @@ def test_a_reward_in_the_window_but_in_the_next_episode_is_not_counted_even_with
 def test_the_first_stack_of_an_episode_is_filled_with_zeros() -> None:
     replay = new_replay(40)
     first, second = play(replay, [0.0] * 5), play(replay, [0.0] * 8, ends=False)
-    for start, pictures in ((0, first), (8, second)):
+    for start, frames in ((0, first), (8, second)):
         blank = np.zeros(SHAPE, np.uint8)
         batch = sample_at(replay, start + 3)
-        np.testing.assert_array_equal(batch.frames[0, :4], [blank, blank, blank, pictures[0]])
-        np.testing.assert_array_equal(batch.frames[0, 3:], pictures[:4])
+        np.testing.assert_array_equal(batch.frames[0, :4], [blank, blank, blank, frames[0]])
+        np.testing.assert_array_equal(batch.frames[0, 3:], frames[:4])
         batch = sample_at(replay, start + 4)
-        np.testing.assert_array_equal(batch.frames[0, :4], [blank, blank, *pictures[:2]])
+        np.testing.assert_array_equal(batch.frames[0, :4], [blank, blank, *frames[:2]])
 
 
 def test_padding_counts_as_added_and_has_priority_zero() -> None:
@@ -110,7 +110,7 @@ def test_padding_counts_as_added_and_has_priority_zero() -> None:
     assert replay.added == 5
     play(replay, [0.0])
     play(replay, [0.0, 0.0], ends=False)
-    play(replay, [0.0], ends=False)  # goes on, so nothing is padded
+    play(replay, [0.0], ends=False)  # the same episode, so nothing is padded
     assert replay.added == 5 + 4 + 6
     assert leaves(replay)[:15] == [0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1]
 
@@ -143,7 +143,7 @@ def test_a_stack_that_reaches_over_the_end_of_an_episode_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(("clip_sum", "value"), [(True, 1.0), (False, 5.25)])
-def test_the_sum_of_reward_and_bonus_is_clipped_where_the_method_says_so(clip_sum: bool, value: float) -> None:
+def test_the_sum_of_extrinsic_and_intrinsic_is_clipped_where_the_method_says_so(clip_sum: bool, value: float) -> None:
     replay = new_replay(24, steps=1)
     play(replay, [0.25] * 4, [5.0] * 4, ends=False)
     assert returns_of(sample_at(replay, 3), BonusConfig(clip_sum=clip_sum)) == pytest.approx([value])
@@ -153,7 +153,7 @@ def test_the_sum_of_reward_and_bonus_is_clipped_where_the_method_says_so(clip_su
     ("clip_sum", "value"),
     [(True, 1.0 + 0.99 * 0.25 - 0.99**2), (False, 3.5 + 0.99 * 0.25 - 0.99**2 * 3.5)],
 )
-def test_reward_and_bonus_are_mixed_step_by_step_before_they_are_summed(clip_sum: bool, value: float) -> None:
+def test_extrinsic_and_intrinsic_are_mixed_step_by_step_before_they_are_summed(clip_sum: bool, value: float) -> None:
     replay = new_replay(24)
     play(replay, [1.0, 0.0, -1.0, 0.0, 0.0, 0.0], [5.0, 0.5, -5.0, 0.0, 0.0, 0.0], ends=False)
     bonus = BonusConfig(scale=0.5, clip_sum=clip_sum)
@@ -200,7 +200,7 @@ def test_a_chunk_has_4096_slots_or_a_quarter_of_a_small_replay(capacity: int, sl
     assert chunk_slots(capacity) == slots
 
 
-def test_a_lasting_part_keeps_its_bytes_as_long_as_all_its_entries_are_kept() -> None:
+def test_an_immutable_object_keeps_its_bytes_as_long_as_all_its_entries_are_kept() -> None:
     replay = new_replay(64)  # chunks of 16
     seen: dict[str, bytes] = {}
     for length in (9, 1, 12, 30, 2, 2, 40, 25):
@@ -214,7 +214,7 @@ def test_a_lasting_part_keeps_its_bytes_as_long_as_all_its_entries_are_kept() ->
     assert any(name.startswith("dictionary/") for name in seen)
 
 
-def test_parts_saved_long_ago_restore_only_what_is_still_kept_in_whatever_order_they_come() -> None:
+def test_immutable_objects_saved_long_ago_restore_only_what_is_still_kept_in_whatever_order_they_come() -> None:
     replay = new_replay(13)  # chunks of 3, so that their borders fall elsewhere each time round
     saved: dict[str, bytes] = {}
     for number in range(60):
@@ -233,13 +233,13 @@ class Entry(NamedTuple):
     frame: NDArray[np.uint8]
     action: int
     extrinsic: float
-    bonus: float
+    intrinsic: float
     terminal: bool
     last_frame: bool = False
 
 
 class Transition(NamedTuple):
-    place: int
+    index: int
     priority: float
     frames: list[NDArray[np.uint8]]
     action: int
@@ -283,14 +283,14 @@ class NaiveReplay:
         """Return a batch, or None after a thousand draws in vain."""
         borders = np.cumsum(self.priorities)  # exact: all priorities are multiples of 1/64
         uniform = self.generator.random(batch_size)
-        drawn = [self._at((place + uniform[place]) / batch_size, borders) for place in range(batch_size)]
+        drawn = [self._at((position + uniform[position]) / batch_size, borders) for position in range(batch_size)]
         left = 1_000
-        for place in range(batch_size):
-            while not self.valid(drawn[place]):
+        for position in range(batch_size):
+            while not self.valid(drawn[position]):
                 if not left:
                     return None
                 left -= 1
-                drawn[place] = self._at(self.generator.random(), borders)
+                drawn[position] = self._at(self.generator.random(), borders)
         return [self._transition(index) for index in drawn]
 
     def update_priorities(self, indices: Sequence[int], priorities: Sequence[float]) -> None:
@@ -313,15 +313,15 @@ class NaiveReplay:
             if entry.last_frame:
                 break
             steps += 1
-            reward = entry.extrinsic + self.bonus.scale * entry.bonus
+            reward = entry.extrinsic + self.bonus.scale * entry.intrinsic
             value += 0.99**step * (min(1.0, max(-1.0, reward)) if self.bonus.clip_sum else reward)
             if entry.terminal:
                 terminal = True
                 break
-        last = number + (0 if terminal else steps)  # what lies beyond an end has no meaning
-        pictures = [entry.frame for entry in self.entries[number - self.stack + 1 : last + 1]]
+        last = number + (0 if terminal else steps)  # what follows an end is not of the episode
+        frames = [entry.frame for entry in self.entries[number - self.stack + 1 : last + 1]]
         action = self.entries[number].action
-        return Transition(index, self.priorities[index], pictures, action, value, terminal, steps)
+        return Transition(index, self.priorities[index], frames, action, value, terminal, steps)
 
 
 class ReplayBesideAList(RuleBasedStateMachine):
@@ -352,7 +352,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
                 frame=generator.integers(0, 256, SHAPE, dtype=np.uint8),
                 action=int(generator.integers(18)),
                 extrinsic=float(generator.choice([-1.0, 0.0, 0.25, 1.0])),
-                bonus=float(generator.choice([0.0, 0.5, 5.0])),
+                intrinsic=float(generator.choice([0.0, 0.5, 5.0])),
                 terminal=ends and step == length - 1,
             )
             self.replay.add(*entry[:5])
@@ -383,18 +383,18 @@ class ReplayBesideAList(RuleBasedStateMachine):
         if learns:
             priorities = np.random.default_rng(seed).integers(1, 257, batch_size) / 64.0
             self.replay.update_priorities(batch.indices, priorities)
-            self.naive.update_priorities([item.place for item in expected], priorities.tolist())
+            self.naive.update_priorities([item.index for item in expected], priorities.tolist())
 
     @rule(resumes=st.booleans())
     def save(self, resumes: bool) -> None:
-        """Pack new lasting parts only, as checkpoints do; perhaps go on in a new replay made from the bytes."""
+        """Pack new immutable objects only, as checkpoints do; perhaps continue in a restored replay."""
         immutable = self.replay.immutable()
         self.saved = {name: self.saved.get(name) or pack() for name, pack in immutable.items()}
         state = arrays.pack(self.replay.state())
         if resumes:
             generator = generator_state(self.replay._generator)
             self.replay = self.make()
-            newest_first = dict(reversed(self.saved.items()))  # the order of parts means nothing
+            newest_first = dict(reversed(self.saved.items()))  # the order of objects does not matter
             self.replay.load_state(arrays.unpack(state), newest_first)
             restore_generator(self.replay._generator, generator)
         self.compare_all_entries()
@@ -412,9 +412,9 @@ class ReplayBesideAList(RuleBasedStateMachine):
 
     def compare(self, batch: Batch, expected: list[Transition]) -> None:
         stack = self.naive.stack
-        assert batch.indices.tolist() == [item.place for item in expected]
+        assert batch.indices.tolist() == [item.index for item in expected]
         assert batch.priorities.tolist() == [item.priority for item in expected]
-        assert batch.numbers.tolist() == [self.naive.number(item.place) for item in expected]
+        assert batch.numbers.tolist() == [self.naive.number(item.index) for item in expected]
         assert batch.actions[:, 0].tolist() == [item.action for item in expected]
         assert batch.terminal.tolist() == [item.terminal for item in expected]
         for row, number in enumerate(batch.numbers):
@@ -425,7 +425,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
             assert batch.actions[row, :steps].tolist() == [entry.action for entry in entries]
             nothing = [0.0] * (self.naive.steps - steps)
             assert batch.extrinsic[row].tolist() == [entry.extrinsic for entry in entries] + nothing
-            assert batch.intrinsic[row].tolist() == [entry.bonus for entry in entries] + nothing
+            assert batch.intrinsic[row].tolist() == [entry.intrinsic for entry in entries] + nothing
         returns = n_step_returns(batch, self.naive.bonus, 0.99)
         np.testing.assert_allclose(returns, [item.value for item in expected], rtol=1e-5, atol=1e-6)
         assert batch.frames.shape == (len(expected), stack + self.naive.steps, *SHAPE)
@@ -443,14 +443,14 @@ class ReplayBesideAList(RuleBasedStateMachine):
         assert decoded["numbers"].tolist() == numbers
         assert decoded["actions"].tolist() == [entry.action for entry in kept]
         assert decoded["extrinsic"].tolist() == [entry.extrinsic for entry in kept]
-        assert decoded["bonus"].tolist() == [entry.bonus for entry in kept]
+        assert decoded["bonus"].tolist() == [entry.intrinsic for entry in kept]
         assert decoded["terminal"].tolist() == [entry.terminal for entry in kept]
         assert decoded["last_frame"].tolist() == [entry.last_frame for entry in kept]
         priorities = [self.naive.priorities[number % self.naive.capacity] for number in numbers]
         assert decoded["priorities"].tolist() == priorities
         if numbers:
-            pictures = self.replay.frames_of(decoded["numbers"])
-            np.testing.assert_array_equal(pictures, [entry.frame for entry in kept])
+            frames = self.replay.frames_of(decoded["numbers"])
+            np.testing.assert_array_equal(frames, [entry.frame for entry in kept])
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -471,13 +471,13 @@ def new_replay(
 
 
 def play(
-    replay: Replay, rewards: Sequence[float], bonuses: Sequence[float] | None = None, ends: bool = True
+    replay: Replay, rewards: Sequence[float], intrinsic: Sequence[float] | None = None, ends: bool = True
 ) -> NDArray[np.uint8]:
-    """Add one step per reward, with actions 1, 2, 3 and so on, and return their pictures."""
-    pictures = np.random.default_rng(replay.added).integers(1, 256, (len(rewards), *SHAPE), dtype=np.uint8)
-    for step, (reward, bonus) in enumerate(zip(rewards, bonuses or [0.0] * len(rewards), strict=True)):
-        replay.add(pictures[step], 1 + step % 17, reward, bonus, ends and step == len(rewards) - 1)
-    return pictures
+    """Add one step per reward, with actions 1, 2, 3 and so on, and return their frames."""
+    frames = np.random.default_rng(replay.added).integers(1, 256, (len(rewards), *SHAPE), dtype=np.uint8)
+    for step, (e, i) in enumerate(zip(rewards, intrinsic or [0.0] * len(rewards), strict=True)):
+        replay.add(frames[step], 1 + step % 17, e, i, ends and step == len(rewards) - 1)
+    return frames
 
 
 def sample_at(replay: Replay, index: int) -> Batch:

@@ -21,7 +21,7 @@ class GoodOptions:
 
 
 class Good:
-    """Counts pictures; pays 1/√count times a weight drawn once, with a little noise drawn at each step."""
+    """Counts frames; pays 1/√count times a weight drawn once, with a little noise drawn at each step."""
 
     Options: Any = GoodOptions
 
@@ -34,24 +34,24 @@ class Good:
 
     def observe(self, transition: Transition) -> Any:
         self.steps += 1
-        picture = zlib.crc32(transition.frame.tobytes())
-        self.counts[picture] = self.counts.get(picture, 0) + 1
-        return (self.weight + self.noise * self.draw()) / math.sqrt(self.counts[picture])
+        code = zlib.crc32(transition.frame.tobytes())
+        self.counts[code] = self.counts.get(code, 0) + 1
+        return (self.weight + self.noise * self.draw()) / math.sqrt(self.counts[code])
 
     def draw(self) -> float:
         return float(self.generator.random())
 
     def state(self) -> Any:
-        pictures, counts = np.array(list(self.counts)), np.array(list(self.counts.values()))
-        return {"pictures": pictures, "counts": counts, "weight": self.weight, "steps": self.steps}
+        codes, counts = np.array(list(self.counts)), np.array(list(self.counts.values()))
+        return {"codes": codes, "counts": counts, "weight": self.weight, "steps": self.steps}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.counts = dict(zip(state["pictures"].tolist(), state["counts"].tolist(), strict=True))
+        self.counts = dict(zip(state["codes"].tolist(), state["counts"].tolist(), strict=True))
         self.weight, self.steps = state["weight"], state["steps"]
 
 
 class GoodLearner(Good):
-    """Pays less the more it has seen in batches of replay."""
+    """Pays less the more it has learned from batches of the replay."""
 
     learned = 0.0
 
@@ -73,7 +73,7 @@ class GoodLearner(Good):
 
 
 class GoodEpisodic(Good):
-    """Counts anew in each episode."""
+    """Clears its counts at the end of each episode."""
 
     scope = "episodic"
 
@@ -210,7 +210,7 @@ class ForgetsWhatItLearned(GoodLearner):
 
 
 class ForgetsAnEpisode(Good):
-    """Its weight changes with what it saw of an episode, once that is over; the saved state lacks what it has seen."""
+    """Its weight changes with the frames of an episode, once that is over; the saved state lacks those."""
 
     seen = 0
 
@@ -237,25 +237,25 @@ class CountsByHash(Good):
     """Python hashes bytes differently in every process."""
 
     def observe(self, transition: Transition) -> Any:
-        picture = hash(transition.frame.tobytes())
-        self.counts[picture] = self.counts.get(picture, 0) + 1
-        return self.weight / math.sqrt(self.counts[picture])
+        code = hash(transition.frame.tobytes())
+        self.counts[code] = self.counts.get(code, 0) + 1
+        return self.weight / math.sqrt(self.counts[code])
 
 
-class SavesAPlaceInMemory(Good):
-    places: ClassVar[dict[int, Any]] = {}
+class SavesAMemoryAddress(Good):
+    saved: ClassVar[dict[int, Any]] = {}
 
     def state(self) -> Any:
-        self.places[id(self)] = super().state()
-        return {"place": id(self)}
+        self.saved[id(self)] = super().state()
+        return {"address": id(self)}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        super().load_state(self.places[state["place"]])
+        super().load_state(self.saved[state["address"]])
 
 
 class EndsTheNewProcess(Good):
     def load_state(self, state: dict[str, Any]) -> None:
-        if any(word.endswith(".new_process") for word in sys.orig_argv):
+        if any(argument.endswith(".new_process") for argument in sys.orig_argv):
             print("the end", file=sys.stderr, flush=True)
             os._exit(7)
         super().load_state(state)
@@ -282,8 +282,8 @@ class WritesIntoTheBatch(GoodLearner):
 
 
 class LearnsFromSomethingElse(Good):
-    def learn(self, picture: NDArray[np.uint8]) -> float:
-        return float(picture.mean())
+    def learn(self, frame: NDArray[np.uint8]) -> float:
+        return float(frame.mean())
 
 
 class LogsNaN(Good):

@@ -1,4 +1,4 @@
-"""The contract: ours keep it, and each of the broken ones fails for its own reason alone."""
+"""The contract: the built-in bonuses keep it, and each of the broken ones fails for its own reason alone."""
 
 import functools
 import itertools
@@ -28,13 +28,13 @@ def outcomes(report: CheckReport, outcome: str) -> set[Check]:
     return {result.check for result in report.results if result.outcome == outcome}
 
 
-def words(report: CheckReport, which: Check) -> str:
-    return next(result.words for result in report.results if result.check is which)
+def message(report: CheckReport, which: Check) -> str:
+    return next(result.message for result in report.results if result.check is which)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", built_in())
-def test_our_own_bonuses_keep_the_contract(name: str) -> None:
+def test_the_built_in_bonuses_keep_the_contract(name: str) -> None:
     report = check_bonus(find(name), {"features": 64} if name.startswith("rnd") else {})  # 512 take a minute longer
     assert report.passed, report
     declared = {"icm": {Check.VISITS, Check.SCOPE}, "rnd_released": {Check.SIGN}}
@@ -52,25 +52,29 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
 @pytest.mark.parametrize(
     ("kind", "failed", "message"),
     [
-        (broken.WithoutOptions, Check.OPTIONS, r"no dataclass .* give WithoutOptions an attribute `Options`"),
-        (broken.WithLooseOptions, Check.OPTIONS, r"LooseOptions can be changed .*@dataclass\(frozen=True\)"),
+        (broken.WithoutOptions, Check.OPTIONS, r"has no `Options`; give WithoutOptions an attribute `Options`"),
+        (broken.WithLooseOptions, Check.OPTIONS, r"LooseOptions must be frozen; .*@dataclass\(frozen=True\)"),
         (broken.WithDemandingOptions, Check.OPTIONS, r"DemandingOptions cannot be made .*: .*noise must be set"),
         (broken.CannotBeMade, Check.MAKING, r"raised TypeError: .*; the class is called with its options and a Cont"),
-        (broken.PaysTensors, Check.NUMBER, r"returned torch.Tensor at step 1, .* return float\(...\)"),
-        (broken.PaysNothing, Check.NUMBER, r"returned None at step 1, "),
+        (broken.PaysTensors, Check.NUMBER, r"must return a float, got torch.Tensor at step 1; return float\(...\)"),
+        (broken.PaysNothing, Check.NUMBER, r"must return a float, got None at step 1; "),
         (broken.Raises, Check.NUMBER, r"observe raised ZeroDivisionError: .* \(line \d+ of its file\) at step 1,500"),
         (broken.CannotReadReadOnly, Check.NUMBER, r"observe raised TypeError: .*read-only.* at step 1$"),
-        (broken.PaysNaN, Check.FINITE, r"returned nan at step 100; "),
-        (broken.PaysInfinity, Check.FINITE, r"returned nan at step 2,251; "),
-        (broken.PaysLessThanNothing, Check.SIGN, r"returned -0\.\d+ at step [\d,]+; .*`can_be_negative = True`"),
+        (broken.PaysNaN, Check.FINITE, r"must return a finite number, got nan at step 100; "),
+        (broken.PaysInfinity, Check.FINITE, r"must return a finite number, got nan at step 2,251; "),
+        (
+            broken.PaysLessThanNothing,
+            Check.SIGN,
+            r"must return a number >= 0, got -0\.\d+ at step [\d,]+; .*`can_be_negative = True`",
+        ),
         (broken.Unseeded, Check.SEED, r"from the same seed paid .* at step 1; draw from context.generator only"),
         (broken.DrawsFromTorch, Check.GENERATORS, r"observe drew from the global generator of torch at step 1; "),
         (broken.DrawsFromNumpy, Check.GENERATORS, r"observe drew from the global generator of numpy at step 1; "),
         (broken.DrawsFromPythonWhenItLearns, Check.GENERATORS, r"learn drew from the global generator of Python at "),
         (broken.SavesATensor, Check.STATE, r"state\(\)\['weight'\], torch.Tensor, cannot be saved .* numpy arrays"),
-        (broken.SavesNumbersAsKeys, Check.STATE, r"state\(\)\['counts'\] has a key that is not text"),
-        (broken.SavesAList, Check.STATE, r"state returned list; return a dictionary"),
-        (broken.ChangesWhenSaved, Check.STATE, r"at step 221 after state\(\) was called, .* must leave the bonus as"),
+        (broken.SavesNumbersAsKeys, Check.STATE, r"state\(\)\['counts'\] must have str keys only"),
+        (broken.SavesAList, Check.STATE, r"state\(\) must be a dictionary, got list; return"),
+        (broken.ChangesWhenSaved, Check.STATE, r"at step 221 after state\(\) was called, .* must not change the bonus"),
         (broken.ForgetsItsWeight, Check.RESUME, r"restored after step 220, it paid .* at step 221 instead of"),
         (broken.ForgetsWhatItLearned, Check.RESUME, r"restored after step 220, it paid .* at step 221 instead of"),
         (broken.ForgetsAnEpisode, Check.RESUME, r"restored after step 220, it paid .* at step 400 instead of"),
@@ -86,7 +90,7 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.DrawsToLog, Check.SCALARS, r"scalars drew from context.generator after step 410; "),
         (broken.DrawsFromTorchToLog, Check.SCALARS, r"scalars drew from the global generator of torch after step 410"),
         (broken.CountsWhatItLogs, Check.SCALARS, r"scalars changed what state\(\) returns after step 410; it must"),
-        (broken.ForgetsWhatItLogs, Check.SCALARS, r"restored after step 220, it records .* after step 410 instead of"),
+        (broken.ForgetsWhatItLogs, Check.SCALARS, r"restored after step 220, it logs .* after step 410 instead of"),
         (broken.Constant, Check.VISITS, r"paid 1 on average .*, 1 over 200 to 300, .*`measures_visits = False`"),
         (broken.FallsWithTime, Check.VISITS, r"paid 0.0223 .*, 0.021\d* over .* another new one 0.0208"),
         (broken.NeverForgets, Check.SCOPE, r"episodic; .* from 0.\d+ to 0.0\d+ paid 0.0\d+ .*, and 0.0\d+ .*; clear"),
@@ -111,7 +115,7 @@ def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: 
     ("kind", "message"),
     [
         (broken.CountsByHash, r"a new process after step 220, it paid .* at step 301 instead of .*; hash\(\) of text"),
-        (broken.SavesAPlaceInMemory, r"a new process, load_state raised KeyError: .* of its file\) at step 221$"),
+        (broken.SavesAMemoryAddress, r"a new process, load_state raised KeyError: .* of its file\) at step 221$"),
         (broken.EndsTheNewProcess, r"a new process, the process ended with code 7: the end$"),
     ],
 )
@@ -128,19 +132,21 @@ def test_a_class_that_a_new_process_cannot_import_is_restored_in_this_one() -> N
 
     report = check_bonus(Local)
     assert report.passed
-    assert "not tried in a new one, for test_a_class" in words(report, Check.RESUME)
+    assert "not tried in a new one, since test_a_class" in message(report, Check.RESUME)
 
 
 def test_what_cannot_be_checked_any_more_is_skipped_with_the_reason() -> None:
-    assert words(check_here(broken.WithoutOptions), Check.FINITE) == "not reached, since it has no Options"
+    assert message(check_here(broken.WithoutOptions), Check.FINITE) == "not reached, since it has no Options"
     raised = check_here(broken.Raises)
-    assert words(raised, Check.FINITE) == words(raised, Check.COST) == "not reached, since observe raised an exception"
+    assert (
+        message(raised, Check.FINITE) == message(raised, Check.COST) == "not reached, since observe raised an exception"
+    )
     assert outcomes(raised, "ok") == {Check.OPTIONS, Check.MAKING, Check.SEED, Check.STATE, Check.RESUME}
-    assert words(check_here(broken.SavesATensor), Check.RESUME) == "its state cannot be saved"
-    assert words(check_here(broken.Unseeded), Check.RESUME) == "what the same seed does not repeat cannot be compared"
+    assert message(check_here(broken.SavesATensor), Check.RESUME) == "its state cannot be saved"
+    assert message(check_here(broken.Unseeded), Check.RESUME) == "the same seed does not give the same bonuses"
 
 
-def test_several_faults_are_all_found() -> None:
+def test_several_faults_are_all_reported() -> None:
     class Both(broken.PaysLessThanNothing, broken.SavesATensor, broken.WritesIntoTheMemory):
         pass
 
@@ -155,18 +161,18 @@ def test_what_a_bonus_declares_is_not_held_against_it() -> None:
         report = check_here(kind)
         assert report.passed, report
         assert outcomes(report, "skipped") == PLAIN | declared
-        assert all(words(report, each).startswith("it declares ") for each in declared)
+        assert all(message(report, each).startswith("it declares ") for each in declared)
 
 
 def test_an_episodic_bonus_falls_within_an_episode_and_comes_back_in_the_next() -> None:
     report = check_here(broken.GoodEpisodic)
     assert report.passed, report
     assert outcomes(report, "skipped") == PLAIN
-    assert words(report, Check.SCOPE).startswith("episodic; ")
+    assert message(report, Check.SCOPE).startswith("episodic; ")
 
 
 def test_a_bonus_that_does_not_fall_has_no_scope_to_look_at() -> None:
-    assert words(check_here(broken.Constant), Check.SCOPE) == "it does not fall as a frame is visited again"
+    assert message(check_here(broken.Constant), Check.SCOPE) == "it does not fall as a frame is visited again"
 
 
 def test_the_options_given_are_the_options_checked() -> None:
@@ -176,15 +182,15 @@ def test_the_options_given_are_the_options_checked() -> None:
     assert "did you mean 'bonus.options.noise'?" in refused.failed[Check.OPTIONS]
 
 
-def test_the_cost_is_told_and_never_fails() -> None:
-    assert re.fullmatch(r"[\d.e-]+ ms per observe on one thread", words(check_here(broken.Good), Check.COST))
-    cheap = words(check_here(broken.GoodLearner, agent_step_milliseconds=1e9), Check.COST)
+def test_the_cost_is_reported_and_never_fails() -> None:
+    assert re.fullmatch(r"[\d.e-]+ ms per observe on one thread", message(check_here(broken.Good), Check.COST))
+    cheap = message(check_here(broken.GoodLearner, agent_step_milliseconds=1e9), Check.COST)
     assert re.fullmatch(
         r".* and .* ms per learn, every 4 steps on one thread, under 1% of an agent step of 1e\+09 ms", cheap
     )
     dear = check_here(broken.Good, agent_step_milliseconds=1e-6)
     assert dear.passed
-    assert words(dear, Check.COST).endswith("; training takes more than twice as long as without a bonus")
+    assert message(dear, Check.COST).endswith("; training takes more than twice as long as without a bonus")
 
 
 def test_global_generators_threads_and_denormal_numbers_are_the_callers_again_afterwards() -> None:
@@ -205,20 +211,20 @@ def test_a_report_reads_as_one_line_per_check(monkeypatch: pytest.MonkeyPatch) -
         (
             Result(Check.MAKING, "ok"),
             Result(Check.LEARN, "skipped", "it has no method learn"),
-            Result(Check.SIGN, "FAILED", "observe returned -1 at step 3; cut it off at 0"),
+            Result(Check.SIGN, "FAILED", "observe paid -1 at step 3; clip it at 0"),
         ),
     )
     assert str(report) == (
         "mine:Mine\n"
         "ok       can be made\n"
         "skipped  learns from a batch: it has no method learn\n"
-        "FAILED   bonuses are not negative: observe returned -1 at\n"
-        "         step 3; cut it off at 0"
+        "FAILED   bonuses are not negative: observe paid -1 at step\n"
+        "         3; clip it at 0"
     )
-    assert report.failed == {Check.SIGN: "observe returned -1 at step 3; cut it off at 0"}
+    assert report.failed == {Check.SIGN: "observe paid -1 at step 3; clip it at 0"}
 
 
-# What a bonus is shown.
+# What a bonus observes.
 
 
 def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
@@ -237,7 +243,7 @@ def test_the_warm_up_is_two_thousand_varied_steps_of_real_play() -> None:
         assert over or after.state is before.next_state
 
 
-def test_the_new_picture_is_new_and_comes_from_the_middle_of_an_episode() -> None:
+def test_the_new_frame_is_new_and_comes_from_the_middle_of_an_episode() -> None:
     new = new_transition(play.NEW_GAME)
     assert new.frame.tobytes() not in {step.frame.tobytes() for step in warm_up()}
     assert (new.terminated, new.truncated) == (False, False)

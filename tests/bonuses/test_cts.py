@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from offpiste.bonuses import cts
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.cts import ContextTrees, Cts, CtsOptions, bordered, shade
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 from offpiste.bonuses.registry import build
 from offpiste.config import BonusConfig
 from offpiste.errors import CheckpointError, ConfigError
@@ -112,7 +112,7 @@ def test_the_trees_give_the_worked_table() -> None:
         assert before * (1 - after) / (after - before) == near(exact, 1e-14)
         assert 1 / (after / before - 1) == near(approximate, 1e-14)
         assert math.log(after / before) == pytest.approx(gain, abs=5e-8)
-        assert bonus_of_gain(math.log(after / before)) == pytest.approx(bonus, abs=5e-7)
+        assert intrinsic_of_gain(math.log(after / before)) == pytest.approx(bonus, abs=5e-7)
     assert learn_one(copy.deepcopy(trees), (0,), 1)[0] == near("145/192")
     assert learn_one(copy.deepcopy(trees), (1,), 0)[0] == near("39/64")
 
@@ -134,13 +134,13 @@ def test_the_trees_agree_with_the_reference(symbols: int, depth: int) -> None:
     shape = (2, 3)
     trees = ContextTrees(shape, symbols, depth)
     references = [Reference(symbols, depth) for _ in range(6)]
-    for picture in random_pictures(12, shape, symbols, seed=10 * symbols + depth):
-        seen = [(pixel_context(picture, row, column), int(picture[row + 1, column + 1])) for row, column in grid(shape)]
+    for shades in random_shades(12, shape, symbols, seed=10 * symbols + depth):
+        seen = [(pixel_context(shades, row, column), int(shades[row + 1, column + 1])) for row, column in grid(shape)]
         expected = [tree.probability(*pixel) for tree, pixel in zip(references, seen, strict=True)]
         for tree, pixel in zip(references, seen, strict=True):
             tree.update(*pixel)
         expected_after = [tree.probability(*pixel) for tree, pixel in zip(references, seen, strict=True)]
-        before, after = trees.learn(picture)
+        before, after = trees.learn(shades)
         np.testing.assert_allclose(before.ravel(), [float(value) for value in expected], rtol=1e-13)
         np.testing.assert_allclose(after.ravel(), [float(value) for value in expected_after], rtol=1e-13)
 
@@ -160,13 +160,13 @@ def test_the_recursion_is_the_sum_over_all_paths_and_the_in_place_rule_is_not(se
         )
     total = Fraction(0)
     for path in itertools.product((0, 1), repeat=steps):
-        chance = HALF
+        probability = HALF
         for step, state in enumerate(path):
             if step:
                 alpha = Fraction(1, step + 1)
-                chance *= 1 - alpha if state == path[step - 1] else alpha
-            chance *= experts[step][state]
-        total += chance
+                probability *= 1 - alpha if state == path[step - 1] else alpha
+            probability *= experts[step][state]
+        total += probability
 
     products = {}
     for in_place in (False, True):
@@ -183,26 +183,26 @@ def test_the_recursion_is_the_sum_over_all_paths_and_the_in_place_rule_is_not(se
     assert compiled == near(total, 1e-14)
 
 
-def test_the_chances_of_all_symbols_add_up_to_one_in_every_context() -> None:
+def test_the_probabilities_of_all_symbols_add_up_to_one_in_every_context() -> None:
     trees = ContextTrees((1, 1), symbols=3, depth=4)
     generator = np.random.default_rng(3)
     for *context, symbol in generator.choice(3, (60, 5), p=[0.6, 0.3, 0.1]).tolist():
         learn_one(trees, tuple(context), symbol)
     for context in itertools.product(range(3), repeat=4):
-        chances = [learn_one(copy.deepcopy(trees), context, symbol)[0] for symbol in range(3)]
-        assert sum(chances) == pytest.approx(1.0, rel=1e-14)
+        probabilities = [learn_one(copy.deepcopy(trees), context, symbol)[0] for symbol in range(3)]
+        assert sum(probabilities) == pytest.approx(1.0, rel=1e-14)
 
 
-def test_the_chances_of_all_pictures_add_up_to_one() -> None:
+def test_the_probabilities_of_all_frames_add_up_to_one() -> None:
     shape = (2, 3)
     trees = ContextTrees(shape, symbols=2)
-    for picture in random_pictures(20, shape, 2, seed=4):
-        trees.learn(picture)
+    for shades in random_shades(20, shape, 2, seed=4):
+        trees.learn(shades)
     total = 0.0
     for pixels in itertools.product(range(2), repeat=6):
-        picture = bordered(shape)
-        picture[1:, 1:-1] = np.reshape(pixels, shape)
-        total += float(copy.deepcopy(trees).learn(picture)[0].prod())
+        shades = bordered(shape)
+        shades[1:, 1:-1] = np.reshape(pixels, shape)
+        total += float(copy.deepcopy(trees).learn(shades)[0].prod())
     assert total == pytest.approx(1.0, rel=1e-13)
 
 
@@ -216,7 +216,7 @@ def test_without_context_the_exact_pseudo_count_is_the_count_and_the_prior(symbo
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_a_picture_seen_again_and_again_pays_what_the_formula_says(structured: bool) -> None:
+def test_a_frame_seen_again_and_again_pays_what_the_formula_says(structured: bool) -> None:
     frame = np.full((84, 84), 100, np.uint8)
     if structured:
         frame = np.random.default_rng(5).integers(0, 256, (84, 84), np.uint8)
@@ -226,40 +226,40 @@ def test_a_picture_seen_again_and_again_pays_what_the_formula_says(structured: b
         gain, bonus = by_gain.gain(frame), by_bonus.observe(transition(frame))
         formula = PIXELS * math.log1p((1 - 1 / 8) / ((seen + 1 / 8) * (seen + 2)))
         assert gain == pytest.approx(formula, rel=1e-7)
-        assert bonus == bonus_of_gain(gain)
+        assert bonus == intrinsic_of_gain(gain)
         if seen in known:
             assert gain == pytest.approx(known[seen], rel=5e-4 if seen == 1000 else 5e-6)
-    assert bonus_of_gain(PIXELS * math.log1p(0.875 / (100.125 * 102))) == pytest.approx(0.403913, abs=5e-7)
+    assert intrinsic_of_gain(PIXELS * math.log1p(0.875 / (100.125 * 102))) == pytest.approx(0.403913, abs=5e-7)
     assert bonus == pytest.approx(0.039261, abs=5e-7)
 
 
 def test_the_gain_is_the_sum_of_the_gains_of_all_pixels() -> None:
-    bonus, trees, picture = new_cts(), ContextTrees((42, 42)), bordered((42, 42))
+    bonus, trees, shades = new_cts(), ContextTrees((42, 42)), bordered((42, 42))
     for frame in np.random.default_rng(13).integers(0, 256, (5, 84, 84), np.uint8) // 4:
-        shade(frame, picture)
-        before, after = trees.learn(picture)
+        shade(frame, shades)
+        before, after = trees.learn(shades)
         assert bonus.gain(frame) == pytest.approx(math.fsum((np.log(after) - np.log(before)).ravel()), rel=1e-12)
 
 
-def test_a_new_picture_pays_more_than_one_seen_before() -> None:
+def test_a_new_frame_pays_more_than_one_seen_before() -> None:
     bonus = new_cts()
     frames = np.random.default_rng(6).integers(0, 256, (2, 84, 84), np.uint8)
     for _ in range(50):
         bonus.observe(transition(frames[0]))
     other = frames[0].copy()
-    other[20:24, 30:34] = 255 - other[20:24, 30:34]  # four pixels of the small picture
+    other[20:24, 30:34] = 255 - other[20:24, 30:34]  # four pixels of the small frame
     familiar, slightly_new, new = (bonus.observe(transition(frame)) for frame in (frames[0], other, frames[1]))
     assert 0.0 < familiar < slightly_new < new
 
 
-def test_what_lies_outside_the_picture_does_not_matter() -> None:
+def test_what_lies_outside_the_frame_does_not_matter() -> None:
     shape = (4, 5)
     every = [ContextTrees(shape) for _ in range(8)]
-    for picture in random_pictures(100, shape, 8, seed=7):
+    for shades in random_shades(100, shape, 8, seed=7):
         gains = []
         for outside, trees in enumerate(every):
             same = bordered(shape, outside)
-            same[1:, 1:-1] = picture[1:, 1:-1]
+            same[1:, 1:-1] = shades[1:, 1:-1]
             gains.append(trees.learn(same))
         for before, after in gains[1:]:
             np.testing.assert_array_equal(before, gains[0][0])
@@ -268,9 +268,9 @@ def test_what_lies_outside_the_picture_does_not_matter() -> None:
 
 def test_the_context_is_left_then_up_then_up_left_then_up_right() -> None:
     trees = ContextTrees((2, 3), symbols=8)
-    picture = bordered((2, 3))
-    picture[1:, 1:-1] = [[3, 2, 4], [1, 7, 5]]
-    trees.learn(picture)
+    shades = bordered((2, 3))
+    shades[1:, 1:-1] = [[3, 2, 4], [1, 7, 5]]
+    trees.learn(shades)
     node = 4  # the root of the pixel in the middle of the lower row
     for symbol in (1, 2, 3, 4):
         assert trees.nodes.children[node].nonzero()[0].tolist() == [symbol]
@@ -317,16 +317,16 @@ def test_a_tree_that_was_sure_for_fifty_million_frames_changes_its_mind_within_f
     trees.nodes.weights[0] = trees.nodes.weights[0, ::-1].copy()
     trees.nodes.counts[0, 3] = 0  # the trusted root has never seen what the leaf always saw
     trees.nodes.leaf_counts[1] = [0, 0, 0, 1_000, 0, 0, 0, 0, 1_000]
-    chances = [learn_one(trees, context, 3)[0] for _ in range(5)]
-    assert chances[0] < 1e-6
-    assert chances[-1] > 0.9
+    probabilities = [learn_one(trees, context, 3)[0] for _ in range(5)]
+    assert probabilities[0] < 1e-6
+    assert probabilities[-1] > 0.9
     assert trees.nodes.weights[0, 1] > 0.9
 
 
 def test_weights_stay_within_the_switching_rate_of_both_ends() -> None:
     trees = ContextTrees((3, 3))
-    for seen, picture in enumerate(random_pictures(2_000, (3, 3), 8, seed=8), start=1):
-        trees.learn(picture)
+    for seen, shades in enumerate(random_shades(2_000, (3, 3), 8, seed=8), start=1):
+        trees.learn(shades)
         if seen % 100 == 0:
             weights = trees.nodes.weights[: trees.nodes.used[0]]
             np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-14)
@@ -338,21 +338,21 @@ def test_weights_stay_within_the_switching_rate_of_both_ends() -> None:
 
 def test_shades_are_means_by_area_in_steps_of_32() -> None:
     generator = np.random.default_rng(9)
-    picture = bordered((42, 42), outside=9)
+    shades = bordered((42, 42), outside=9)
     found = set()
     for low, high in [(0, 256)] * 20 + [(edge - 3, min(edge + 3, 256)) for edge in range(32, 257, 32)] * 5:
         frame = generator.integers(low, high, (84, 84), np.uint8)
-        shade(frame, picture)
+        shade(frame, shades)
         by_area = cv2.resize(frame, (42, 42), interpolation=cv2.INTER_AREA)
-        np.testing.assert_array_equal(picture[1:, 1:-1], by_area // 32)
-        found.update(np.unique(picture[1:, 1:-1]).tolist())
+        np.testing.assert_array_equal(shades[1:, 1:-1], by_area // 32)
+        found.update(np.unique(shades[1:, 1:-1]).tolist())
     assert found == set(range(8))
-    assert (picture[0] == 9).all()
-    assert (picture[:, [0, -1]] == 9).all()
+    assert (shades[0] == 9).all()
+    assert (shades[:, [0, -1]] == 9).all()
 
 
 @pytest.mark.parametrize("piece_bytes", [1_000, 2**22])
-def test_a_restored_bonus_goes_on_exactly(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+def test_a_restored_bonus_continues_exactly(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     monkeypatch.setattr(cts, "PIECE_BYTES", piece_bytes)
     generator = np.random.default_rng(10)
     frames = generator.integers(0, 256, (40, 84, 84), np.uint8)
@@ -365,7 +365,7 @@ def test_a_restored_bonus_goes_on_exactly(monkeypatch: pytest.MonkeyPatch, piece
     assert all(value.dtype == np.uint8 for value in state.values() if isinstance(value, np.ndarray))
     packed = arrays.pack(state)
     expected = [bonus.gain(frame) for frame in frames[10:]]
-    assert arrays.pack(state) == packed  # learning on does not change what was handed out
+    assert arrays.pack(state) == packed  # later updates do not change a state returned before
     for other in (new_cts(), used):
         other.load_state(arrays.unpack(packed))
         assert arrays.pack(other.state()) == packed
@@ -384,11 +384,11 @@ def test_a_fresh_bonus_can_be_saved_and_restored() -> None:
 def test_a_state_cut_short_is_refused() -> None:
     state = new_cts().state()
     state["weights"] = state["weights"][:-20]
-    with pytest.raises(CheckpointError, match="the weights of the trees have"):
+    with pytest.raises(CheckpointError, match=r"the weights of the trees must be [\d,]+ bytes, got"):
         new_cts().load_state(state)
 
 
-def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_picture_only() -> None:
+def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_frame_only() -> None:
     generator = stream(0, "bonus")
     bonus = Cts(CtsOptions(), Context("montezuma_revenge", 18, 4, (84, 84), generator))
     state = np.random.default_rng(12).integers(0, 256, (4, 84, 84), np.uint8)
@@ -404,12 +404,12 @@ def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_picture
     assert bonuses == [same.observe(transition(state[-1])) for _ in range(3)]
 
 
-def test_it_is_made_by_its_place_and_has_no_options() -> None:
-    place = "offpiste.bonuses.cts:Cts"
+def test_it_is_made_by_its_import_path_and_has_no_options() -> None:
+    path = "offpiste.bonuses.cts:Cts"
     context = Context("montezuma_revenge", 18, 4, (84, 84), stream(0, "bonus"))
-    assert isinstance(build(BonusConfig(name=place), context), Cts)
+    assert isinstance(build(BonusConfig(name=path), context), Cts)
     with pytest.raises(ConfigError, match=r"bonus\.options\.depth"):
-        build(BonusConfig(name=place, options={"depth": 3}), context)
+        build(BonusConfig(name=path, options={"depth": 3}), context)
 
 
 def near(value: Fraction | str, relative: float = 1e-15) -> Any:
@@ -417,32 +417,32 @@ def near(value: Fraction | str, relative: float = 1e-15) -> Any:
 
 
 def learn_one(trees: ContextTrees, context: tuple[int, ...], symbol: int) -> tuple[float, float]:
-    """Learn one symbol in a picture of one pixel, whose neighbours all lie in the border."""
+    """Learn one symbol in a frame of one pixel, whose neighbours all lie in the border."""
     left, up, up_left, up_right = (*context, 0, 0, 0, 0)[:4]
-    picture = np.array([[up_left, up, up_right], [left, symbol, 0]], np.uint8)
-    before, after = trees.learn(picture)
+    shades = np.array([[up_left, up, up_right], [left, symbol, 0]], np.uint8)
+    before, after = trees.learn(shades)
     return before.item(), after.item()
 
 
-def random_pictures(count: int, shape: tuple[int, int], symbols: int, seed: int) -> list[NDArray[np.uint8]]:
-    """Return bordered pictures in which the first symbols are far more frequent, so that contexts come again."""
+def random_shades(count: int, shape: tuple[int, int], symbols: int, seed: int) -> list[NDArray[np.uint8]]:
+    """Return bordered frames in which the first symbols are far more frequent, so that contexts come again."""
     generator = np.random.default_rng(seed)
-    chances = 0.4 ** np.arange(symbols)
-    pictures = []
+    probabilities = 0.4 ** np.arange(symbols)
+    drawn = []
     for _ in range(count):
-        picture = bordered(shape)
-        picture[1:, 1:-1] = generator.choice(symbols, shape, p=chances / chances.sum())
-        pictures.append(picture)
-    return pictures
+        shades = bordered(shape)
+        shades[1:, 1:-1] = generator.choice(symbols, shape, p=probabilities / probabilities.sum())
+        drawn.append(shades)
+    return drawn
 
 
 def grid(shape: tuple[int, int]) -> list[tuple[int, int]]:
     return list(itertools.product(range(shape[0]), range(shape[1])))
 
 
-def pixel_context(picture: NDArray[np.uint8], row: int, column: int) -> tuple[int, ...]:
-    above = picture[row]  # the border shifts rows and columns by one
-    return int(picture[row + 1, column]), int(above[column + 1]), int(above[column]), int(above[column + 2])
+def pixel_context(shades: NDArray[np.uint8], row: int, column: int) -> tuple[int, ...]:
+    above = shades[row]  # the border shifts rows and columns by one
+    return int(shades[row + 1, column]), int(above[column + 1]), int(above[column]), int(above[column + 2])
 
 
 def old_tree(small: Fraction, sure_to_stop: bool) -> tuple[ContextTrees, Reference, tuple[int, ...]]:
@@ -466,8 +466,8 @@ def counted(
     trees: ContextTrees, reference: Reference, context: tuple[int, ...]
 ) -> list[tuple[NDArray[np.uint32], int, Node]]:
     """Return where the nodes of the only path are: their table, their row, and their like in the reference."""
-    places = [(trees.nodes.counts, level) for level in range(4)] + [(trees.nodes.leaf_counts, 1)]
-    return [(table, row, node) for (table, row), node in zip(places, reference.path(context), strict=True)]
+    rows = [(trees.nodes.counts, level) for level in range(4)] + [(trees.nodes.leaf_counts, 1)]
+    return [(table, row, node) for (table, row), node in zip(rows, reference.path(context), strict=True)]
 
 
 def new_cts() -> Cts:

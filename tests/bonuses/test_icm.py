@@ -1,4 +1,4 @@
-"""Curiosity against cases worked by hand and against one step written out in float64."""
+"""ICM against cases worked by hand and against one step written out in float64."""
 
 import math
 
@@ -26,27 +26,27 @@ FEATURES = 288
 # The bonus.
 
 
-def test_a_next_state_foreseen_exactly_pays_nothing() -> None:
-    bonus = foreseeing(np.zeros(FEATURES, np.float32))
+def test_a_next_state_predicted_exactly_pays_nothing() -> None:
+    bonus = predicting(np.zeros(FEATURES, np.float32))
     assert bonus.observe(transition()) == 0.0
 
 
 def test_a_prediction_that_is_off_by_a_vector_pays_its_squared_length() -> None:
     shift = np.zeros(FEATURES, np.float32)
     shift[[3, 200]] = (3.0, -4.0)
-    bonus = foreseeing(shift)
+    bonus = predicting(shift)
     assert bonus.observe(transition()) == pytest.approx(25.0, rel=1e-6)
 
 
 def test_the_bonus_is_that_of_the_weights_before_the_update() -> None:
     bonus = make()
-    surprise, _ = network_of(bonus)(pictures(transition()), transition().action)
-    assert bonus.observe(transition()) == surprise.item()
-    assert bonus.observe(transition()) != surprise.item()
+    forward_error, _ = network_of(bonus)(states(transition()), transition().action)
+    assert bonus.observe(transition()) == forward_error.item()
+    assert bonus.observe(transition()) != forward_error.item()
 
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
-def test_the_last_step_of_an_episode_pays_nothing_and_teaches_nothing(end: str) -> None:
+def test_the_last_step_of_an_episode_pays_nothing_and_is_not_learned(end: str) -> None:
     bonus = make()
     bonus.observe(transition())
     before = bonus.state()
@@ -61,12 +61,12 @@ def test_both_losses_of_the_last_step_are_logged_and_none_where_it_ended_an_epis
     logged = bonus.scalars()
     assert logged.keys() == {"forward_loss", "inverse_loss"}
     assert logged["forward_loss"] == 0.5 * paid
-    assert logged["inverse_loss"] == pytest.approx(math.log(ACTIONS), abs=0.01)  # small weights tell no action
+    assert logged["inverse_loss"] == pytest.approx(math.log(ACTIONS), abs=0.01)  # small weights predict no action
     bonus.observe(transition(terminated=True))
     assert bonus.scalars() == {}
 
 
-def test_curiosity_does_not_count_visits_and_is_never_negative() -> None:
+def test_icm_does_not_count_visits_and_is_never_negative() -> None:
     assert not Icm.measures_visits
     assert not getattr(Icm, "can_be_negative", False)
 
@@ -77,11 +77,11 @@ def test_curiosity_does_not_count_visits_and_is_never_negative() -> None:
 def test_with_a_zeroed_output_layer_every_action_is_equally_likely() -> None:
     network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus"))
     torch.nn.init.zeros_(network.inverse_head.weight)
-    _, inverse_loss = network(pictures(transition()), 5)
+    _, inverse_loss = network(states(transition()), 5)
     assert inverse_loss.item() == pytest.approx(2.890372, abs=5e-7)
 
 
-def test_the_loss_is_the_inverse_one_and_half_the_surprise_by_their_weights() -> None:
+def test_the_loss_is_the_inverse_one_and_half_the_forward_error_by_their_weights() -> None:
     loss = joint_loss(torch.tensor(8.0), torch.tensor(3.0), 0.25)
     assert loss.item() == 0.75 * 3.0 + 0.25 * 0.5 * 8.0
 
@@ -116,8 +116,8 @@ def test_both_losses_reach_the_features_of_both_states_by_their_weights() -> Non
     features = draws.normal(0.0, 1.0, (2, FEATURES))
 
     def losses(phi: NDArray[np.float64]) -> NDArray[np.float64]:
-        told = np.maximum(w["inverse_hidden.weight"] @ phi.ravel() + w["inverse_hidden.bias"], 0.0)
-        logits = w["inverse_head.weight"] @ told + w["inverse_head.bias"]
+        units = np.maximum(w["inverse_hidden.weight"] @ phi.ravel() + w["inverse_hidden.bias"], 0.0)
+        logits = w["inverse_head.weight"] @ units + w["inverse_head.bias"]
         chosen = np.concatenate([phi[0], np.eye(ACTIONS)[action]])
         hidden = np.maximum(w["forward_hidden.weight"] @ chosen + w["forward_hidden.bias"], 0.0)
         missed = w["forward_head.weight"] @ hidden + w["forward_head.bias"] - phi[1]
@@ -147,12 +147,12 @@ def test_one_step_equals_the_same_written_out_in_float64() -> None:
     for value in w.values():
         value.requires_grad_()
     phi = [plain_features(w, state) for state in (seen.state, seen.next_state)]
-    told = plain_linear(w, "inverse", torch.cat(phi))
+    logits = plain_linear(w, "inverse", torch.cat(phi))
     one_hot = torch.zeros(ACTIONS, dtype=torch.float64)
     one_hot[11] = 1.0
     missed = plain_linear(w, "forward", torch.cat([phi[0], one_hot])) - phi[1]
     assert paid == pytest.approx((missed @ missed).item(), rel=1e-5)
-    loss = 0.9 * (told.exp().sum().log() - told[11]) + 0.1 * 0.5 * missed @ missed
+    loss = 0.9 * (logits.exp().sum().log() - logits[11]) + 0.1 * 0.5 * missed @ missed
     loss.backward()  # type: ignore[no-untyped-call]
     for name, value in w.items():
         assert value.grad is not None
@@ -166,11 +166,11 @@ def test_one_step_equals_the_same_written_out_in_float64() -> None:
         np.testing.assert_allclose(after[f"network/{name}"], before[f"network/{name}"] - step, rtol=1e-5, atol=1e-7)
 
 
-def test_with_practice_the_same_transition_pays_less_and_its_action_is_told() -> None:
+def test_with_practice_the_same_transition_pays_less_and_its_action_is_predicted() -> None:
     bonus = make(IcmOptions(forward_weight=0.5, learning_rate=1e-3))
     paid = [bonus.observe(transition()) for _ in range(40)]
     assert paid[-1] < 0.1 * paid[0]
-    _, inverse_loss = network_of(bonus)(pictures(transition()), transition().action)
+    _, inverse_loss = network_of(bonus)(states(transition()), transition().action)
     assert inverse_loss.item() < 0.1
 
 
@@ -180,7 +180,7 @@ def test_with_practice_the_same_transition_pays_less_and_its_action_is_told() ->
 def test_the_networks_have_the_known_number_of_parameters() -> None:
     network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus"))
     assert sum(parameter.numel() for parameter in network.parameters()) == 333_874
-    assert network.embed(pictures(transition())).shape == (2, FEATURES)
+    assert network.embed(states(transition())).shape == (2, FEATURES)
 
 
 def test_kernels_follow_glorot_and_the_weights_into_a_unit_have_length_one_hundredth() -> None:
@@ -195,7 +195,7 @@ def test_kernels_follow_glorot_and_the_weights_into_a_unit_have_length_one_hundr
             np.testing.assert_allclose(np.linalg.norm(value, axis=1), 0.01, rtol=1e-5)
 
 
-def test_pictures_are_averaged_over_squares_of_four_pixels() -> None:
+def test_frames_are_averaged_over_squares_of_four_pixels() -> None:
     state = transition().state
     shrunk = np.empty((4, 42, 42), np.uint8)
     shrink(state, shrunk)
@@ -203,7 +203,7 @@ def test_pictures_are_averaged_over_squares_of_four_pixels() -> None:
     np.testing.assert_array_equal(shrunk, (sums + 2) // 4)
 
 
-def test_the_order_of_the_pictures_and_the_action_matter() -> None:
+def test_the_order_of_the_states_and_the_action_matter() -> None:
     paid = [
         make().observe(seen)
         for seen in (
@@ -232,7 +232,7 @@ def test_options_out_of_range_are_refused(options: dict[str, float], message: st
 # The run.
 
 
-def test_a_restored_bonus_goes_on_bit_by_bit() -> None:
+def test_a_restored_bonus_continues_bit_by_bit() -> None:
     bonus = make()
     for seed in range(3):
         bonus.observe(transition(seed))
@@ -270,7 +270,7 @@ def test_the_same_seed_pays_the_same_and_another_seed_does_not() -> None:
     assert paid[0] != paid[2]
 
 
-def test_looking_changes_neither_what_is_seen_nor_any_generator() -> None:
+def test_observing_changes_neither_its_input_nor_any_generator() -> None:
     generator = stream(0, "bonus")
     bonus = Icm(IcmOptions(), Context("montezuma_revenge", ACTIONS, 4, STATE_SHAPE[1:], generator))
     seen = transition()
@@ -289,13 +289,13 @@ def make(options: IcmOptions | None = None, seed: int = 0) -> Icm:
 
 
 def transition(seed: int = 0, action: int = 2, terminated: bool = False, truncated: bool = False) -> Transition:
-    """A step between two random states, whose later pictures are shared as in a game."""
+    """A step between two random states, whose later frames are shared as in a game."""
     shown = np.random.default_rng(seed).integers(0, 256, (5, *STATE_SHAPE[1:]), dtype=np.uint8)
     shown.setflags(write=False)
     return Transition(shown[:-1], action, 0.0, shown[1:], terminated, truncated, 0, np.zeros(128, np.uint8))
 
 
-def pictures(seen: Transition) -> Tensor:
+def states(seen: Transition) -> Tensor:
     shrunk = np.empty((2, 4, 42, 42), np.uint8)
     shrink(seen.state, shrunk[0])
     shrink(seen.next_state, shrunk[1])
@@ -309,11 +309,11 @@ def network_of(bonus: Icm) -> CuriosityNetwork:
     return network  # type: ignore[no-any-return]
 
 
-def foreseeing(shift: NDArray[np.float32]) -> Icm:
-    """A bonus that foresees the features of the next state of `transition()`, shifted by a vector."""
+def predicting(shift: NDArray[np.float32]) -> Icm:
+    """A bonus that predicts the features of the next state of `transition()`, shifted by a vector."""
     bonus = make()
     state = bonus.state()
-    truth = network_of(bonus).embed(pictures(transition()))[1].detach().numpy()
+    truth = network_of(bonus).embed(states(transition()))[1].detach().numpy()
     state["network/forward_head.weight"][:] = 0.0
     state["network/forward_head.bias"][:] = truth + shift
     bonus.load_state(state)

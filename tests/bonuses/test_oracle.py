@@ -34,7 +34,7 @@ def entering(column: int, *, terminated: bool = False, truncated: bool = False) 
     return Transition(state, 0, 0.0, state, terminated, truncated, 0, ram)
 
 
-def dives(steps: int) -> list[Transition]:
+def random_steps(steps: int) -> list[Transition]:
     world = open_world(GAME, base_run(GAME).world, stream(0, "game"), 0)
     return list(islice(play(world, random_policy(world, stream(0, "actions"))), steps))
 
@@ -58,11 +58,11 @@ def test_a_visit_counts_over_the_run_in_the_episode_or_in_both(name: str, expect
 
 
 def test_the_oracle_counts_the_visits_of_the_records_but_for_the_starts_of_episodes() -> None:
-    bonus, coverage, steps = made("oracle"), Coverage(deep_sea.LOCATION), dives(200)
+    bonus, coverage, steps = made("oracle"), Coverage(deep_sea.LOCATION), random_steps(200)
     for number, step in enumerate(steps):
         bonus.observe(step)
         coverage.visit(step.ram, step.next_state[-1], number)
-    expected = coverage.cells()  # which a run shows the starts too
+    expected = coverage.cells()  # a run counts the starts too
     counts = dict(zip(*bonus.state().values(), strict=True))
     assert counts == dict(zip(expected["cell"], expected["visits"], strict=True))
     assert 0 not in counts  # the cell at the top left, to which no action leads
@@ -70,13 +70,13 @@ def test_the_oracle_counts_the_visits_of_the_records_but_for_the_starts_of_episo
 
 def test_the_product_is_that_of_the_other_two_at_every_step() -> None:
     lifelong, episodic, product = map(made, ORACLES)
-    for step in dives(200):
+    for step in random_steps(200):
         assert product.observe(step) == lifelong.observe(step) * episodic.observe(step)
 
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_an_oracle_restored_within_an_episode_pays_as_if_it_had_not_been(name: str) -> None:
-    steps = dives(100)
+    steps = random_steps(100)
     bonus, other = made(name), made(name)
     for step in steps[:40]:
         bonus.observe(step)
@@ -92,7 +92,7 @@ def test_an_oracle_is_made_wherever_the_location_is_known_and_says_where_that_is
             assert made(name, game.replace("N", "7")) is not None
     with pytest.raises(
         ConfigError,
-        match=r"where the player is in asterix is not known.*; choose one of montezuma_revenge, .*deep_sea_N, .*or add",
+        match=r"whose RAM locates the player, got asterix; choose one of montezuma_revenge, .*deep_sea_N, .*or add",
     ):
         made(name, "asterix")
 

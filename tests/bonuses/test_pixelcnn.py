@@ -20,7 +20,7 @@ from offpiste.bonuses.pixelcnn import (
     log_likelihood,
     symbols,
 )
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 from offpiste.bonuses.registry import build, options_of
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
@@ -59,7 +59,7 @@ def noise(size: int, count: int, seed: int = 0) -> list[Transition]:
 
 
 def room(number: int, player: int, size: int = 42) -> Transition:
-    """A picture as games have them: a dim background, some blocks, and a player."""
+    """A frame as games have them: a dim background, some blocks, and a player."""
     frame = np.repeat(np.linspace(20, 60, size, dtype=np.uint8)[:, None], size, axis=1)
     generator = np.random.default_rng(number)
     for _ in range(5):
@@ -69,8 +69,8 @@ def room(number: int, player: int, size: int = 42) -> Transition:
     return transition(frame)
 
 
-def log_probabilities(made: Network, picture: NDArray[np.uint8]) -> Tensor:
-    return made.log_probabilities(made.read(picture)[0])
+def log_probabilities(made: Network, frame: NDArray[np.uint8]) -> Tensor:
+    return made.log_probabilities(made.read(frame)[0])
 
 
 def masked(kernel: Tensor, taps: int, inputs: int, side: int) -> Tensor:
@@ -83,19 +83,19 @@ def masked(kernel: Tensor, taps: int, inputs: int, side: int) -> Tensor:
     return (whole * mask).permute(0, 3, 1, 2)
 
 
-def reference_logits(layers: dict[str, Tensor], picture: NDArray[np.uint8], gate: Gate) -> Tensor:
+def reference_logits(layers: dict[str, Tensor], frame: NDArray[np.uint8], gate: Gate) -> Tensor:
     """The network as the specification puts it, with torch's convolutions: logits [1, 8, height, width]."""
     first, merge = layers["first"], layers["merge"]
-    pixels = torch.from_numpy(picture).to(first.dtype)[None, None]
-    places = layers["position_map"].t().reshape(1, 4, *picture.shape)
+    pixels = torch.from_numpy(frame).to(first.dtype)[None, None]
+    positions = layers["position_map"].t().reshape(1, 4, *frame.shape)
     net = F.conv2d(pixels, masked(first[:, :24], 24, 1, 7), first[:, 24], padding=3)
     for index in range(2):
         matrix, out = layers[f"gate_{index}"], layers[f"out_{index}"]
         u = F.conv2d(net, masked(matrix[:, :80], 5, 16, 3), matrix[:, 84], padding=1)
-        u = u + F.conv2d(places, matrix[:, 80:84, None, None], matrix[:, 85])
+        u = u + F.conv2d(positions, matrix[:, 80:84, None, None], matrix[:, 85])
         t, s = torch.tanh(u[:, 0::2]), torch.sigmoid(u[:, 1::2])
         net = net + F.conv2d(t + s if gate == "sum" else t * s, out[:, :16, None, None], out[:, 16])
-    net = torch.relu(net + F.conv2d(places, merge[:, :4, None, None], merge[:, 4]))
+    net = torch.relu(net + F.conv2d(positions, merge[:, :4, None, None], merge[:, 4]))
     for name in ("hidden", "logits"):
         net = torch.relu(net) if name == "logits" else net
         net = F.conv2d(net, layers[name][:, :-1, None, None], layers[name][:, -1])
@@ -143,30 +143,30 @@ def test_kernels_fill_their_limits_and_biases_are_zero() -> None:
 def test_no_pixel_sees_itself_or_a_later_one(gate: Gate) -> None:
     height, width = 9, 13
     made = network((height, width), gate)
-    picture = np.random.default_rng(0).integers(0, LEVELS, (height, width), dtype=np.uint8)
-    before = log_probabilities(made, picture)
+    frame = np.random.default_rng(0).integers(0, LEVELS, (height, width), dtype=np.uint8)
+    before = log_probabilities(made, frame)
     for k, l in itertools.product(range(height), range(width)):  # noqa: E741
-        changed = picture.copy()
+        changed = frame.copy()
         changed[k, l] = (changed[k, l] + 4) % LEVELS
         after = log_probabilities(made, changed)
-        place = k * width + l
-        assert torch.equal(after[:, : place + 1], before[:, : place + 1])
-        assert torch.equal(after[:, place + 1 :], before[:, place + 1 :]) == (place == height * width - 1)
+        index = k * width + l
+        assert torch.equal(after[:, : index + 1], before[:, : index + 1])
+        assert torch.equal(after[:, index + 1 :], before[:, index + 1 :]) == (index == height * width - 1)
 
 
 def test_a_pixel_sees_three_to_the_right_in_the_row_above_and_no_further() -> None:
     made = network((6, 13))
-    picture = np.full((6, 13), 3, np.uint8)
-    before = log_probabilities(made, picture).view(LEVELS, 6, 13)
-    picture[2, 8] = 7
-    after = log_probabilities(made, picture).view(LEVELS, 6, 13)
+    frame = np.full((6, 13), 3, np.uint8)
+    before = log_probabilities(made, frame).view(LEVELS, 6, 13)
+    frame[2, 8] = 7
+    after = log_probabilities(made, frame).view(LEVELS, 6, 13)
     seen = (after != before).any(0)
     assert seen[2].tolist() == [False] * 9 + [True] * 4  # first layer 3, each block 1 more, so 5: all that is left
     assert seen[3].tolist() == [False] * 5 + [True] * 8
     assert seen[4].tolist() == [False] * 4 + [True] * 9  # here a block may step down and to the right
 
 
-def test_the_probabilities_of_all_pictures_add_up_to_one() -> None:
+def test_the_probabilities_of_all_frames_add_up_to_one() -> None:
     made = network((2, 2), scale=2.0)
     likelihoods = []
     for levels in itertools.product(range(LEVELS), repeat=4):
@@ -195,10 +195,10 @@ def test_symbols_are_every_second_pixel_in_eight_levels() -> None:
     ("gain", "observed", "bonus"),
     [(1.0, 1, 1.310832), (1.0, 100, 0.324301), (1.0, 250_000, 0.0447437), (-3.0, 1, 0.0), (1e9, 1, 268_337.29)],
 )
-def test_the_bonus_falls_with_the_number_of_pictures(
+def test_the_bonus_falls_with_the_number_of_frames(
     gain: float, observed: int, bonus: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert bonus_of_gain(decayed_gain(gain, observed, decay=1.0)) == pytest.approx(bonus, rel=1e-5)
+    assert intrinsic_of_gain(decayed_gain(gain, observed, decay=1.0)) == pytest.approx(bonus, rel=1e-5)
     made = small_bonus()
     made.load_state(made.state() | {"observed": observed - 1})
     monkeypatch.setattr(made, "prediction_gain", lambda _: gain)
@@ -239,10 +239,10 @@ def test_learning_is_what_plain_convolutions_and_autograd_give(gate: Gate) -> No
     momenta = {name: torch.zeros_like(leaf) for name, leaf in leaves.items()}
     generator = np.random.default_rng(0)
     for _ in range(3):
-        picture = generator.integers(0, LEVELS, (9, 13), dtype=np.uint8)
-        target = torch.from_numpy(picture).long()[None]
-        inputs, one_hot = made.network.read(picture)
-        before = F.cross_entropy(reference_logits(leaves, picture, gate), target)
+        frame = generator.integers(0, LEVELS, (9, 13), dtype=np.uint8)
+        target = torch.from_numpy(frame).long()[None]
+        inputs, one_hot = made.network.read(frame)
+        before = F.cross_entropy(reference_logits(leaves, frame, gate), target)
         found = log_likelihood(made.network.log_probabilities(inputs), one_hot).item()
         assert -found / 117 == pytest.approx(before.item(), rel=1e-6)
         gradients = torch.autograd.grad(before, list(leaves.values()))
@@ -251,8 +251,8 @@ def test_learning_is_what_plain_convolutions_and_autograd_give(gate: Gate) -> No
                 mean_squares[name] = 0.9 * mean_squares[name] + 0.1 * g**2
                 momenta[name] = 0.9 * momenta[name] + 1e-3 * g / torch.sqrt(mean_squares[name] + 1e-4)
                 leaf -= momenta[name]
-            after = F.cross_entropy(reference_logits(leaves, picture, gate), target)
-        assert made.prediction_gain(picture) == pytest.approx(117 * (before - after).item(), rel=1e-4)
+            after = F.cross_entropy(reference_logits(leaves, frame, gate), target)
+        assert made.prediction_gain(frame) == pytest.approx(117 * (before - after).item(), rel=1e-4)
         for layer, leaf in zip(made.network.layers.values(), leaves.values(), strict=True):
             torch.testing.assert_close(layer.double(), leaf, rtol=1e-6, atol=1e-7)
         for layer, g in zip(made.network._gradients.values(), gradients, strict=True):
@@ -276,7 +276,7 @@ def test_the_gates_differ() -> None:
     assert [summed.observe(step) for step in steps] != [multiplied.observe(step) for step in steps]
 
 
-def test_a_picture_seen_again_pays_more_at_first_and_far_less_in_the_end() -> None:
+def test_a_frame_seen_again_pays_more_at_first_and_far_less_in_the_end() -> None:
     made = PixelCnn(PixelCnnOptions(), context(42))
     for step in range(100):
         made.observe(room(step % 4, step * 7 % 37))
@@ -296,7 +296,7 @@ def test_the_gain_is_logged_before_it_is_decayed() -> None:
         assert bonus.scalars() == {"prediction_gain": gain}
 
 
-def test_only_the_newest_picture_counts() -> None:
+def test_only_the_newest_frame_counts() -> None:
     (step,) = noise(20, 1)
     elsewhere = transition(step.frame)
     elsewhere.state.flags.writeable = True
@@ -304,7 +304,7 @@ def test_only_the_newest_picture_counts() -> None:
     assert small_bonus().observe(step) == small_bonus().observe(elsewhere)
 
 
-def test_a_restored_bonus_goes_on_bit_for_bit() -> None:
+def test_a_restored_bonus_continues_bit_for_bit() -> None:
     steps = noise(20, 12)
     one, two = small_bonus(), small_bonus(seed=1)
     for step in steps[:6]:
@@ -340,7 +340,7 @@ def test_one_seed_gives_one_sequence_through_the_registry() -> None:
     assert sequences[0] == sequences[1] != sequences[2]
 
 
-def test_observing_changes_neither_the_pictures_nor_any_global_generator() -> None:
+def test_observing_changes_neither_the_frames_nor_any_global_generator() -> None:
     made = small_bonus()
     (step,) = noise(20, 1)
     state = step.state.copy()

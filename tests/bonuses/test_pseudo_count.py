@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from offpiste.bonuses.pseudo_count import bonus_of_gain
     ],
 )
 def test_the_bonus_is_one_over_the_root_of_the_pseudo_count(gain: float, bonus: float) -> None:
-    assert bonus_of_gain(gain) == pytest.approx(bonus, rel=1e-6)
+    assert intrinsic_of_gain(gain) == pytest.approx(bonus, rel=1e-6)
 
 
 def test_a_pseudo_count_of_n_pays_one_over_its_root() -> None:
     for count in (1, 10, 1_000, 1_000_000):
-        assert bonus_of_gain(math.log1p(1 / count)) == pytest.approx(count**-0.5)
+        assert intrinsic_of_gain(math.log1p(1 / count)) == pytest.approx(count**-0.5)

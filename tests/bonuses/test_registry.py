@@ -64,7 +64,7 @@ def test_any_class_is_found_by_module_and_name_and_checks_its_options() -> None:
 
 
 def test_a_class_without_options_is_refused_before_it_is_made() -> None:
-    with pytest.raises(ConfigError, match="has no `Options`: a frozen dataclass"):
+    with pytest.raises(ConfigError, match="has no `Options`; add a frozen dataclass"):
         build(BonusConfig(name="builtins:dict"), context())
 
 
@@ -99,7 +99,7 @@ def test_a_class_without_the_methods_of_a_bonus_is_refused_as_soon_as_it_is_made
         ("rdn", "no bonus named 'rdn'.*module:Class"),
     ],
 )
-def test_a_bonus_that_is_not_there_is_refused_in_words(name: str, message: str) -> None:
+def test_a_bonus_that_is_not_there_is_refused_with_the_reason(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         find(name)
 
@@ -128,7 +128,9 @@ def test_a_module_that_is_not_there_is_refused_with_the_folder_searched(
     (tmp_path / "a_bonus_in_a_file.py").touch()
     monkeypatch.chdir(tmp_path)
     for name in ("nowhere", "nowhere.at_all"):
-        with pytest.raises(ConfigError, match=f"No module named 'nowhere', neither installed nor in {tmp_path}; go to"):
+        with pytest.raises(
+            ConfigError, match=f"No module named 'nowhere', neither installed nor in {tmp_path}; run in"
+        ):
             find(f"{name}:Bonus")
     for name in ("a_bonus_in_a_file.py", "nowhere.py"):
         with pytest.raises(ConfigError, match=f"cannot load the bonus '{name}:Bonus': leave out .py"):

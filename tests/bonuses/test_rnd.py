@@ -1,4 +1,4 @@
-"""Distillation against cases worked by hand, against the released code's numbers and against one step in float64."""
+"""RND against cases worked by hand, against the released code's numbers and against one step in float64."""
 
 import math
 import sys
@@ -60,9 +60,9 @@ def test_weights_are_orthogonal_with_gain_root_two_and_biases_zero() -> None:
 def test_a_random_orthogonal_matrix_points_nowhere_in_particular(rows: int, columns: int) -> None:
     draws = stream(0, "bonus")
     matrices = torch.stack([orthogonal(rows, columns, draws) for _ in range(2_000)])
-    least = min(rows, columns)
+    smaller = min(rows, columns)
     grams = matrices @ matrices.mT if rows <= columns else matrices.mT @ matrices
-    torch.testing.assert_close(grams, torch.eye(least, dtype=torch.float64).expand_as(grams), rtol=0.0, atol=1e-12)
+    torch.testing.assert_close(grams, torch.eye(smaller, dtype=torch.float64).expand_as(grams), rtol=0.0, atol=1e-12)
     assert matrices.mean(0).abs().max().item() < 5.0 / math.sqrt(2_000 * max(rows, columns))
 
 
@@ -104,7 +104,7 @@ def test_no_gradient_is_computed_for_the_target() -> None:
     assert all(parameter.grad is not None for parameter in distillation.predictor.parameters())
 
 
-def test_a_repeated_picture_is_learned_and_a_held_out_one_is_not() -> None:
+def test_a_repeated_frame_is_learned_and_a_held_out_one_is_not() -> None:
     distillation = Distillation(RndOptions(learning_rate=2e-4), context())
     repeated, held_out = np.random.default_rng(5).standard_normal((2, *SMALL))
     before = distance(distillation, held_out)
@@ -120,7 +120,7 @@ def test_what_is_learned_is_one_adam_step_on_the_mean_and_what_is_paid_is_the_su
     bonus.observe(transition(0))
     before, seen = bonus.state(), transition(1)
     for name in NAMES:
-        # The first picture is all zeros to the networks and teaches nothing, so what follows is Adam's second step.
+        # The first frame is all zeros to the networks and teaches nothing, so what follows is Adam's second step.
         np.testing.assert_array_equal(before[f"predictor/{name}"], fresh[f"predictor/{name}"])
 
     paid = bonus.observe(seen)
@@ -191,7 +191,7 @@ def test_statistics_are_updated_before_they_are_used() -> None:
     np.testing.assert_allclose(state["squares"], 2.0 * both.var(0), rtol=1e-12)
 
 
-def test_only_the_newest_picture_of_the_state_is_seen() -> None:
+def test_only_the_newest_frame_of_the_state_is_seen() -> None:
     one, two = make(Rnd), make(Rnd)
     for seed in range(3):
         seen = transition(seed)
@@ -201,7 +201,7 @@ def test_only_the_newest_picture_of_the_state_is_seen() -> None:
         assert one.observe(seen) == two.observe(other)
 
 
-def test_a_novel_picture_pays_more_than_a_repeated_one() -> None:
+def test_a_novel_frame_pays_more_than_a_repeated_one() -> None:
     bonus = make(Rnd)
     for _ in range(40):
         repeated = [bonus.observe(transition(seed)) for seed in range(3)]
@@ -244,10 +244,10 @@ def test_the_released_input_is_almost_binary_because_its_statistics_are_fed_with
     low, high = (normalise(frame, state["mean"], state["spread"])[0, :3] for frame in frames)
     assert low == pytest.approx([5.0, 0.0, -0.33], abs=0.01)
     assert high == pytest.approx([5.0, 0.0, 5.0], abs=0.01)
-    assert state["mean"][0, 0] == 5.0  # of the input, not of the picture
+    assert state["mean"][0, 0] == 5.0  # of the input, not of the frame
 
 
-def test_the_released_statistics_of_pictures_are_used_first_and_updated_then() -> None:
+def test_the_released_statistics_of_frames_are_used_first_and_updated_then() -> None:
     bonus = make(RndReleased)
     frame = transition(0).frame
     bonus.observe(transition(0))
@@ -275,13 +275,13 @@ def test_the_released_bonus_compares_the_mean_loss_with_statistics_that_include_
     assert min(paid) < 0.0
 
 
-def test_a_novel_picture_is_above_the_usual_in_the_released_bonus_too() -> None:
+def test_a_novel_frame_is_above_the_mean_in_the_released_bonus_too() -> None:
     # In black and white: to these statistics all but the darkest shades are one.
-    pictures = (255 * (np.random.default_rng(0).random((4, *SMALL)) < 0.3)).astype(np.uint8)
+    frames = (255 * (np.random.default_rng(0).random((4, *SMALL)) < 0.3)).astype(np.uint8)
     bonus = make(RndReleased)
     for _ in range(30):
-        repeated = [bonus.observe(shown(picture)) for picture in pictures[:3]]
-    novel = [bonus.observe(shown(pictures[3])) for _ in range(8)]
+        repeated = [bonus.observe(shown(frame)) for frame in frames[:3]]
+    novel = [bonus.observe(shown(frames[3])) for _ in range(8)]
     assert max(repeated) < 0.0 < novel[0]
     assert (np.diff(novel) < 0.0).all()
 
@@ -316,7 +316,7 @@ def test_only_the_released_bonus_can_be_negative_and_each_has_its_own_learning_r
 
 
 @each_kind
-def test_a_restored_bonus_goes_on_bit_by_bit(kind: type[Rnd | RndReleased]) -> None:
+def test_a_restored_bonus_continues_bit_by_bit(kind: type[Rnd | RndReleased]) -> None:
     bonus, other = make(kind), make(kind, seed=1)
     for seed in range(3):
         bonus.observe(transition(seed))
@@ -347,7 +347,7 @@ def test_the_same_seed_pays_the_same_and_another_seed_does_not(kind: type[Rnd | 
 
 
 @each_kind
-def test_looking_changes_neither_what_is_seen_nor_any_generator(kind: type[Rnd | RndReleased]) -> None:
+def test_observing_changes_neither_its_input_nor_any_generator(kind: type[Rnd | RndReleased]) -> None:
     own = context()
     bonus = kind(kind.Options(), own)  # type: ignore[arg-type]
     seen = transition(0)
@@ -386,8 +386,8 @@ def shown(frame: NDArray[np.uint8]) -> Transition:
     return Transition(stack[:-1], 2, 0.0, stack[1:], False, False, 0, np.zeros(128, np.uint8))
 
 
-def distance(distillation: Distillation, picture: NDArray[np.float64]) -> float:
-    x = torch.from_numpy(picture.astype(np.float32))[None, None]
+def distance(distillation: Distillation, frame: NDArray[np.float64]) -> float:
+    x = torch.from_numpy(frame.astype(np.float32))[None, None]
     with torch.no_grad():
         return float((distillation.predictor(x) - distillation.target(x)).square().sum())
 
@@ -397,7 +397,7 @@ def double(array: NDArray[np.float32]) -> Tensor:
 
 
 def plain_features(w: dict[str, Tensor], x: Tensor) -> Tensor:
-    """Features of a normalised picture of 20x18; the number of linear layers is that of the weights."""
+    """Features of a normalised frame of 20x18; the number of linear layers is that of the weights."""
     x = x[None, None]
     # 20x18 becomes 5x5, 3x3 and 3x3; (left, right, top, bottom) as TensorFlow pads for SAME.
     for layer, (stride, padding) in enumerate([(4, (3, 3, 2, 2)), (2, (1, 2, 1, 2)), (1, (1, 1, 1, 1))]):

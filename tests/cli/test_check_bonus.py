@@ -37,7 +37,7 @@ def test_a_bonus_that_keeps_the_contract_is_exit_code_0(capsys: pytest.CaptureFi
 def test_a_broken_bonus_is_exit_code_1_and_words(quick_agent: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-bonus", "tests.bonuses.broken:WithLooseOptions"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("FAILED   options are a frozen dataclass: LooseOptions can be changed once it is made; ")
+    assert lines[1].startswith("FAILED   options are a frozen dataclass: LooseOptions must be frozen; ")
     assert "ok       bonuses are finite" in lines
 
 

@@ -143,9 +143,9 @@ def test_a_count_may_be_written_short(text: str, frames: int, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("200x", "Error parsing --frames: '200x' is not a count; write it as 20000, 20k or 200M"),
-        ("-1", "'-1' is not a whole number from 0 to 10**18"),
-        ("0.5", "'0.5' is not a whole number from 0 to 10**18"),
+        ("200x", "Error parsing --frames: a count must be a number, got '200x'; write it as 20000, 20k or 200M"),
+        ("-1", "a count must be a whole number >= 0 and < 10**18, got '-1'"),
+        ("0.5", "a count must be a whole number >= 0 and < 10**18, got '0.5'"),
     ],
 )
 def test_a_count_that_is_none_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

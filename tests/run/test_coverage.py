@@ -31,7 +31,7 @@ def shade(value: int) -> NDArray[np.uint8]:
 
 
 def first_frames(game: str, count: int) -> list[NDArray[np.uint8]]:
-    """Return what the screen shows, one picture per 20 steps of random play."""
+    """Return what the screen shows, one frame per 20 steps of random play."""
     world = AtariGame(game, WorldConfig(), stream(0, "game"))
     actions = stream(0, "actions")
     state, _ = world.reset()
@@ -56,11 +56,11 @@ def first_frames(game: str, count: int) -> list[NDArray[np.uint8]]:
         (ram(room=255, x=0, y=7, level=255), (2_047, 2_047 * 1_024)),
     ],
 )
-def test_a_place_in_montezuma_is_room_level_and_steps_of_eight_pixels(
+def test_a_cell_in_montezuma_is_room_level_and_eight_by_eight_pixels(
     memory: NDArray[np.uint8], expected: tuple[int, int]
 ) -> None:
     assert GAMES["montezuma_revenge"].location == MONTEZUMA
-    assert MONTEZUMA.place(memory) == expected
+    assert MONTEZUMA.locate(memory) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_a_place_in_montezuma_is_room_level_and_steps_of_eight_pixels(
 def test_a_byte_that_is_not_known_counts_as_zero(location: Location, expected: tuple[int, int]) -> None:
     memory = np.full(128, 255, np.uint8)
     memory[14] = 160
-    assert location.place(memory) == expected
+    assert location.locate(memory) == expected
 
 
 def test_neighbouring_pixels_share_a_cell_until_the_eighth() -> None:
-    cells = [MONTEZUMA.place(ram(x=x))[1] for x in range(16)]
+    cells = [MONTEZUMA.locate(ram(x=x))[1] for x in range(16)]
     assert cells == [0] * 8 + [32] * 8
 
 
-def test_no_two_places_share_a_cell() -> None:
+def test_no_two_positions_share_a_cell() -> None:
     cells = {
-        MONTEZUMA.place(ram(room=room, level=level, x=x, y=y))[1]
+        MONTEZUMA.locate(ram(room=room, level=level, x=x, y=y))[1]
         for room in (0, 1, 255)
         for level in (0, 1, 7)
         for x in range(0, 256, 8)
@@ -118,26 +118,26 @@ def test_rooms_are_left_empty_where_no_byte_tells_them(location: Location | None
     assert coverage.end_episode() == {"rooms_visited": None, "rooms_new": None, "cells_visited": 1, "cells_new": 1}
 
 
-def test_without_a_location_the_picture_counts_and_the_memory_does_not() -> None:
+def test_without_a_location_the_frame_counts_and_the_memory_does_not() -> None:
     coverage = Coverage(None)
     for memory, value in [(ram(), 0), (ram(x=99), 0), (ram(), 200), (ram(), 0)]:
         coverage.visit(memory, shade(value), 0)
     assert coverage.end_episode()["cells_visited"] == 2
 
 
-def test_with_a_location_the_memory_counts_and_the_picture_does_not() -> None:
+def test_with_a_location_the_memory_counts_and_the_frame_does_not() -> None:
     coverage = Coverage(MONTEZUMA)
     for memory, value in [(ram(), 0), (ram(), 200), (ram(x=99), 0)]:
         coverage.visit(memory, shade(value), 0)
     assert coverage.end_episode()["cells_visited"] == 2
 
 
-def test_a_picture_falls_into_eight_shades() -> None:
+def test_a_frame_falls_into_eight_shades() -> None:
     cells = [frame_cell(shade(value)) for value in range(256)]
     assert [cells.index(cell) for cell in dict.fromkeys(cells)] == [0, 32, 64, 96, 128, 160, 192, 224]
 
 
-def test_a_row_of_the_coarse_picture_is_an_eighth_of_its_height() -> None:
+def test_a_row_of_the_coarse_frame_is_an_eighth_of_its_height() -> None:
     row, inside = shade(0), shade(0)
     row[21:31] = 255  # all but half a line of the third of eight rows
     inside[22] = 255  # a line of its ten and a half: a mean of 24, still the darkest shade
@@ -145,7 +145,7 @@ def test_a_row_of_the_coarse_picture_is_an_eighth_of_its_height() -> None:
     assert frame_cell(inside) == frame_cell(shade(0))
 
 
-def test_a_column_of_the_coarse_picture_is_an_eleventh_of_its_width() -> None:
+def test_a_column_of_the_coarse_frame_is_an_eleventh_of_its_width() -> None:
     line = shade(0)
     line[:, 0] = 255  # one of 84/11 = 7.6 pixels: a mean of 33, the second shade
     assert frame_cell(line) != frame_cell(shade(0))
@@ -153,7 +153,7 @@ def test_a_column_of_the_coarse_picture_is_an_eleventh_of_its_width() -> None:
     assert frame_cell(line) == frame_cell(shade(0))
 
 
-def test_little_noise_does_not_make_a_new_picture() -> None:
+def test_little_noise_does_not_make_a_new_cell() -> None:
     generator = np.random.default_rng(0)
     scene = np.array([48, 112, 176, 208])[:, None].repeat(21, 0).repeat(84, 1)  # the middles of four shades
     for _ in range(20):
@@ -170,12 +170,12 @@ def test_scenes_of_real_games_differ_and_the_same_scene_does_not() -> None:
 
 
 @pytest.mark.parametrize("game", [game.name for game in GAMES.values() if game.location is None])
-def test_where_pictures_are_all_there_is_they_tell_some_scenes_apart(game: str) -> None:
+def test_without_a_location_frames_distinguish_some_scenes(game: str) -> None:
     assert len({frame_cell(frame) for frame in first_frames(game, 12)}) >= 2
 
 
-@pytest.mark.parametrize("location", [None, MONTEZUMA], ids=["picture", "place"])
-def test_coverage_goes_on_from_bytes_in_the_middle_of_an_episode(location: Location | None) -> None:
+@pytest.mark.parametrize("location", [None, MONTEZUMA], ids=["frame", "location"])
+def test_coverage_continues_from_bytes_in_the_middle_of_an_episode(location: Location | None) -> None:
     generator = np.random.default_rng(0)
 
     def wander(*each: Coverage) -> None:
@@ -212,9 +212,9 @@ def test_first_steps_and_visits_are_those_of_a_dictionary(location: Location | N
         memory = ram(room=int(generator.integers(3)), x=int(generator.integers(64)), y=int(generator.integers(64)))
         frame = shade(int(generator.integers(256)))
         coverage.visit(memory, frame, step)
-        cell = frame_cell(frame) if location is None else location.place(memory)[1]
+        cell = frame_cell(frame) if location is None else location.locate(memory)[1]
         expected.setdefault(cell, [step, 0])[1] += 1
-        if step == 200:  # saved, and restored in its own place
+        if step == 200:  # saved, and restored into itself
             again.load_state(arrays.unpack(arrays.pack(coverage.state())))
             again.load_cells(arrays.unpack(arrays.pack(coverage.cells())))
             coverage = again
@@ -228,8 +228,8 @@ def test_first_steps_and_visits_are_those_of_a_dictionary(location: Location | N
 def test_cells_become_rows_with_room_x_and_y_where_they_are_known() -> None:
     coverage = Coverage(MONTEZUMA)
     coverage.visit(ram(room=1, x=77, y=235, level=2), NO_FRAME, 7)
-    place = {"room": 513, "x": 72, "y": 232}  # room 1 + 2·256; 77 and 235 rounded down to multiples of 8
-    assert cells_table(coverage.cells()).to_pylist() == [place | {"cell": 525_629, "first_step": 7, "visits": 1}]
+    position = {"room": 513, "x": 72, "y": 232}  # room 1 + 2·256; 77 and 235 rounded down to multiples of 8
+    assert cells_table(coverage.cells()).to_pylist() == [position | {"cell": 525_629, "first_step": 7, "visits": 1}]
     half_known = Coverage(Location(y=43))
     half_known.visit(ram(room=1, x=77, y=235), NO_FRAME, 0)
     nowhere: dict[str, int | None] = dict.fromkeys(("room", "x", "y"))

@@ -48,7 +48,7 @@ def digest_with(folder: Folder, tmp_path: Path, change: Callable[[Objects], None
 
 
 def changed(key: str, change: Callable[[dict[str, Any]], None]) -> Callable[[Objects], None]:
-    """Return what changes the values of one packed object."""
+    """Return a function that changes the values of one packed object."""
 
     def apply(objects: Objects) -> None:
         values = arrays.unpack(objects[key])
@@ -86,32 +86,32 @@ def first_float(values: dict[str, Any], part: str) -> np.ndarray[Any, Any]:
     return found
 
 
-def swap_pictures(objects: Objects) -> None:
-    """Put the first picture of a chunk in the place of its last."""
+def swap_frames(objects: Objects) -> None:
+    """Replace the last frame of a chunk by its first."""
     key = newest_chunk(objects)
     chunk = arrays.unpack(objects[key])
     data, bounds = chunk["data"].tobytes(), chunk["bounds"].tolist()
-    pictures = [data[start:end] for start, end in pairwise(bounds)]
-    assert pictures[-1] != pictures[0]
-    pictures[-1] = pictures[0]
-    chunk["data"] = np.frombuffer(b"".join(pictures), np.uint8)
-    chunk["bounds"] = np.cumsum([0, *map(len, pictures)], dtype=np.uint32)
+    compressed = [data[start:end] for start, end in pairwise(bounds)]
+    assert compressed[-1] != compressed[0]
+    compressed[-1] = compressed[0]
+    chunk["data"] = np.frombuffer(b"".join(compressed), np.uint8)
+    chunk["bounds"] = np.cumsum([0, *map(len, compressed)], dtype=np.uint32)
     objects[key] = arrays.pack(chunk)
 
 
-def repack_pictures(objects: Objects) -> None:
-    """Pack the same pictures of a chunk into other bytes: another level, and no dictionary."""
+def recompress_frames(objects: Objects) -> None:
+    """Compress the same frames of a chunk to other bytes: another level, and no dictionary."""
     key = newest_chunk(objects)
     chunk = arrays.unpack(objects[key])
     data, bounds = chunk["data"].tobytes(), chunk["bounds"].tolist()
     dictionary = objects.get(f"dictionary/{chunk['dictionary']:08d}")
-    unpacker = zstandard.ZstdDecompressor(zstandard.ZstdCompressionDict(dictionary)) if dictionary else None
-    unpacker = unpacker or zstandard.ZstdDecompressor()
-    frames = [unpacker.decompress(data[start:end], max_output_size=84 * 84) for start, end in pairwise(bounds)]
-    pictures = [zstandard.ZstdCompressor(19).compress(frame) for frame in frames]
-    assert b"".join(pictures) != data
-    chunk |= {"dictionary": 0, "data": np.frombuffer(b"".join(pictures), np.uint8)}
-    chunk["bounds"] = np.cumsum([0, *map(len, pictures)], dtype=np.uint32)
+    decompressor = zstandard.ZstdDecompressor(zstandard.ZstdCompressionDict(dictionary)) if dictionary else None
+    decompressor = decompressor or zstandard.ZstdDecompressor()
+    frames = [decompressor.decompress(data[start:end], max_output_size=84 * 84) for start, end in pairwise(bounds)]
+    compressed = [zstandard.ZstdCompressor(19).compress(frame) for frame in frames]
+    assert b"".join(compressed) != data
+    chunk |= {"dictionary": 0, "data": np.frombuffer(b"".join(compressed), np.uint8)}
+    chunk["bounds"] = np.cumsum([0, *map(len, compressed)], dtype=np.uint32)
     objects[key] = arrays.pack(chunk)
 
 
@@ -127,7 +127,7 @@ def replace_first(values: dict[str, Any], key: str) -> None:
         changed("replay", lambda values: replace_first(values, "actions")),
         lambda objects: changed(newest_chunk(objects), lambda values: replace_first(values, "actions"))(objects),
         lambda objects: changed(newest_chunk(objects), lambda values: next_float(values["bonus"]))(objects),
-        swap_pictures,
+        swap_frames,
         changed("coverage", lambda values: replace_first(values, "seen_cells")),
         changed("loop", lambda values: replace_first(values, "game")),
         changed("loop", lambda values: values.update(training_steps=values["training_steps"] + 1)),
@@ -141,7 +141,7 @@ def replace_first(values: dict[str, Any], key: str) -> None:
         "an action not yet in a chunk",
         "an action in a chunk",
         "one bit of a bonus",
-        "a picture",
+        "a frame",
         "a cell found",
         "one bit of the emulator",
         "the counter",
@@ -167,14 +167,14 @@ def test_the_digest_changes_with_an_open_row(trained: Folder, tmp_path: Path) ->
         lambda _: None,
         changed_part("timing", "seconds", 1e9),
         changed("records", lambda values: values["open"]["timing"].append({"iteration": 3})),
-        repack_pictures,
+        recompress_frames,
         lambda objects: objects.update({"kept/000001-weights": b"only a copy for later"}),
     ],
     ids=[
         "nothing but step and attempt",
         "timing in a part",
         "open timing",
-        "pictures packed otherwise",
+        "frames compressed otherwise",
         "kept weights",
     ],
 )
@@ -198,7 +198,7 @@ def test_a_folder_without_a_run_or_without_a_checkpoint_has_no_digest(folder: Fo
     with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
         digest(folder)
     claim(folder, tiny_run())
-    with pytest.raises(StoreError, match="holds no checkpoint yet"):
+    with pytest.raises(StoreError, match="has no checkpoint yet; train the run first"):
         digest(folder)
 
 

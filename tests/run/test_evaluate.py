@@ -28,9 +28,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return Folder(path)
 
 
-def with_chance(path: Path, chance: float) -> Folder:
-    """Return a trained run whose evaluation takes random actions with this chance."""
-    train(replace(CONFIG, frames=0, exploration=replace(HALF_RANDOM, epsilon_evaluation=chance)), Folder(path))
+def with_epsilon(path: Path, epsilon: float) -> Folder:
+    """Return a trained run whose evaluation has this epsilon."""
+    train(replace(CONFIG, frames=0, exploration=replace(HALF_RANDOM, epsilon_evaluation=epsilon)), Folder(path))
     return Folder(path)
 
 
@@ -65,11 +65,11 @@ def test_evaluation_changes_nothing_in_the_folder(trained: Folder) -> None:
     assert {path: path.read_bytes() for path in trained.local_path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(("chance", "asked"), [(0.0, True), (1.0, False)])
-def test_the_agent_is_asked_unless_the_action_is_random(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, asked: bool
+@pytest.mark.parametrize(("epsilon", "asked"), [(0.0, True), (1.0, False)])
+def test_the_greedy_action_is_computed_unless_the_action_is_random(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epsilon: float, asked: bool
 ) -> None:
-    folder = with_chance(tmp_path, chance)
+    folder = with_epsilon(tmp_path, epsilon)
     calls: list[int] = []
 
     def greedy_action(_: Rainbow, state: NDArray[np.uint8], noise: object) -> int:

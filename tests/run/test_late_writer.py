@@ -140,7 +140,7 @@ def test_a_process_that_slept_while_it_dropped_the_replay_wakes_beside_one_that_
         assert list(evaluate(Folder(store / RUN.run_id), 1, seed=0)), store.name
 
 
-def test_finished_is_told_once_per_target_and_no_late_status_takes_it_back(tmp_path: Path) -> None:
+def test_finished_is_marked_once_per_target_and_no_late_status_reverts_it(tmp_path: Path) -> None:
     folder = Folder(tmp_path / RUN.run_id)
     train(SHORTER, folder)
     train(RUN, folder)
@@ -156,7 +156,7 @@ def test_finished_is_told_once_per_target_and_no_late_status_takes_it_back(tmp_p
     assert records(tmp_path)["iterations"][-1]["steps"] == 20
 
 
-def test_tables_that_a_late_writer_has_put_in_place_of_newer_ones_are_not_read(tmp_path: Path) -> None:
+def test_tables_that_a_late_writer_has_put_over_newer_ones_are_not_read(tmp_path: Path) -> None:
     folder = Folder(tmp_path / RUN.run_id)
     train(SHORTER, folder)
     older = {name: folder.get(name) for name in folder.list() if name.endswith(".parquet")}
@@ -192,14 +192,16 @@ def test_a_damaged_or_hostile_mark_names_no_tables(tmp_path: Path, mark: bytes) 
     assert finished_tables(folder, 8) == {}
 
 
-def test_a_finished_run_whose_checkpoints_are_gone_is_not_begun_anew(tmp_path: Path) -> None:
+def test_a_finished_run_whose_checkpoints_are_missing_is_not_restarted(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     train(RUN, folder)
     for part in ("manifests", "objects"):
         for name in folder.list(part):
             folder.delete(f"{part}/{name}")
     before = from_parquet(folder.get("episodes.parquet") or b"")
-    with pytest.raises(CheckpointError, match="was finished at 240 frames, but its checkpoints are gone; restore them"):
+    with pytest.raises(
+        CheckpointError, match="was finished at 240 frames, but its checkpoints are missing; restore them"
+    ):
         train(RUN, folder)
     assert from_parquet(folder.get("episodes.parquet") or b"") == before
 

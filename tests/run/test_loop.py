@@ -108,19 +108,19 @@ def test_epsilon_counts_the_step_that_is_being_taken() -> None:
     assert loop.tracker.epsilon(loop.tracker.training_steps) == pytest.approx(0.01 + 0.99 * 0.5)
 
 
-def test_the_bonus_of_a_step_lies_beside_the_picture_it_was_given_for() -> None:
+def test_the_bonus_of_a_step_is_stored_beside_the_frame_it_was_paid_for() -> None:
     bonus = NumberedBonus()
     loop = Loop(small_run(bonus=BonusConfig(name="stub")), bonus)
     take(loop, 250)
     entries = np.flatnonzero(loop.replay.intrinsic[: loop.replay.added])
     np.testing.assert_array_equal(loop.replay.intrinsic[entries], np.arange(1, len(entries) + 1))
-    pictures = loop.replay.frames_of(entries)
-    for picture, transition in zip(pictures, bonus.seen, strict=True):
-        np.testing.assert_array_equal(picture, transition.frame)
+    frames = loop.replay.frames_of(entries)
+    for frame, transition in zip(frames, bonus.seen, strict=True):
+        np.testing.assert_array_equal(frame, transition.frame)
         np.testing.assert_array_equal(transition.state[1:], transition.next_state[:-1])
 
 
-def test_the_bonus_is_asked_once_per_training_step_and_never_in_evaluation() -> None:
+def test_the_bonus_observes_once_per_training_step_and_never_in_evaluation() -> None:
     bonus = NumberedBonus()
     schedule = ScheduleConfig(iteration_steps=100, evaluation_steps=20)
     loop = Loop(small_run(bonus=BonusConfig(name="stub"), schedule=schedule), bonus)
@@ -196,7 +196,7 @@ def test_the_logged_return_is_unclipped_and_the_stored_reward_clipped() -> None:
 
 
 @pytest.mark.parametrize("evaluation_steps", [0, 30])
-def test_a_loop_restored_at_any_step_goes_on_as_if_nothing_had_happened(evaluation_steps: int) -> None:
+def test_a_loop_restored_at_any_step_continues_as_if_nothing_had_happened(evaluation_steps: int) -> None:
     schedule = ScheduleConfig(iteration_steps=100, evaluation_steps=evaluation_steps)
     config = small_run(bonus=BonusConfig(name="stub"), schedule=schedule)
     original = Loop(config, NumberedBonus())
@@ -230,7 +230,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_so() -> None:
     weights = loop.agent.weights()
     weights["head.bias"][:] = np.nan
     loop.agent.load_weights(weights)
-    with pytest.raises(NotFinite, match=r"the loss became nan at step 8\d; .*learning_rate"):
+    with pytest.raises(NotFinite, match=r"the loss must be finite, got nan at step 8\d; .*learning_rate"):
         take(loop, 8)
 
 
@@ -240,7 +240,7 @@ def test_a_bonus_that_is_not_finite_stops_the_run_before_anything_learns_from_it
             return math.nan if super().observe(transition) == 7 else 1.0
 
     loop = Loop(small_run(bonus=BonusConfig(name="stub")), Diverges())
-    with pytest.raises(NotFinite, match=r"the bonus was nan at step 7; .*offpiste check-bonus"):
+    with pytest.raises(NotFinite, match=r"the bonus must be finite, got nan at step 7; .*offpiste check-bonus"):
         take(loop, 8)
     assert loop.replay.added < 7 + 4  # three blank entries come before the first step
 
@@ -251,7 +251,7 @@ def test_cells_include_the_one_in_which_an_episode_starts() -> None:
     assert loop.tracker.coverage.cells_found == 6
 
 
-def test_rows_of_a_run_with_a_bonus_tell_its_sum_quantiles_and_clipping() -> None:
+def test_rows_of_a_run_with_a_bonus_have_its_sum_quantiles_and_clipping() -> None:
     config = small_run(bonus=BonusConfig(name="stub", scale=0.01), schedule=ScheduleConfig(iteration_steps=50))
     loop = Loop(config, NumberedBonus())
     step = next(step for step in loop.steps() if step.iteration)

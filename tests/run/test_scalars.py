@@ -15,6 +15,7 @@ from offpiste.config import BonusConfig, RunConfig, ScheduleConfig
 from offpiste.errors import NotFinite
 from offpiste.run import tracker as tracker_module
 from offpiste.run.loop import Loop
+from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
 from offpiste.run.tracker import Tracker
 from offpiste.run.train import train
 from offpiste.store import arrays
@@ -72,7 +73,7 @@ def test_a_window_is_what_was_worked_out_by_hand() -> None:
             "max_q": 4.0,
             "target_mass_low": 0.5,
             "target_mass_high": 0.25,
-            "return": 3.0,  # of 5 and 1; the episode under way does not count
+            "return": 3.0,  # of 5 and 1; the current episode does not count
             "intrinsic/mean": 15.0,
             "intrinsic/q05": 1.5,  # 0.05 · 3 = 0.15 of the way from 0 to 10
             "intrinsic/q50": 15.0,
@@ -81,7 +82,7 @@ def test_a_window_is_what_was_worked_out_by_hand() -> None:
             "clipped_share": 0.75,  # rewards are clipped to 1 before, and 1 + 0 is not clipped again
             "cells": 3.0,
             "rooms": 1.0,
-            "epsilon": 1.0,  # the replay is still being filled
+            "epsilon": 1.0,  # the warm-up
         }
     )
 
@@ -152,7 +153,7 @@ def test_a_loop_restored_at_any_step_closes_its_window_the_same() -> None:
 
 
 class Logging:
-    """Logs what it is told to."""
+    """Logs the scalars given."""
 
     def __init__(self, scalars: Any) -> None:
         self._scalars = scalars
@@ -187,13 +188,44 @@ def test_what_a_bonus_logs_stands_beside_the_rest() -> None:
         ({"loss": float("nan")}, r"at step 4: scalars\(\)\['loss'\] must be finite, got nan; leave out"),
         ({"loss": np.ones(1)}, r"scalars\(\)\['loss'\] must be a float, got numpy.ndarray; return float"),
         ({"loss": True}, r"must be a float, got bool"),
-        ({1: 1.0}, r"scalars returned the name 1, int; name each number by a str"),
-        (None, r"scalars returned None; return a dictionary of numbers by name"),
+        ({1: 1.0}, r"the names of scalars\(\) must be str, got 1 \(int\); name each number by a str"),
+        (None, r"scalars\(\) must be a dictionary, got None; return numbers by name"),
     ],
 )
-def test_what_a_bonus_cannot_log_stops_the_run_in_words(scalars: Any, message: str) -> None:
+def test_scalars_that_cannot_be_logged_stop_the_run_with_the_reason(scalars: Any, message: str) -> None:
     with pytest.raises(NotFinite, match=message):
         closed_window(scalars)
+
+
+# Checkpoints
+
+
+def test_statistics_keep_the_keys_that_checkpoints_have() -> None:
+    episode, iteration = EpisodeStatistics(), IterationStatistics()
+    for statistics in (episode, iteration):
+        statistics.count_intrinsic(2.0, clipped=True)
+    iteration.count_update(update(loss=1.0, max_q=3.0))
+    assert episode.state() == {
+        "steps": 0,
+        "game_return": 0.0,
+        "clipped_return": 0.0,
+        "first_reward_step": None,
+        "bonus_sum": 2.0,
+        "bonus_max": 2.0,
+        "clipped_sums": 1,
+    }
+    assert iteration.state() == {
+        "steps": 0,
+        "returns": [],
+        "updates": 1,
+        "loss_sum": 1.0,
+        "greatest_q_sum": 3.0,
+        "mass_low_sum": 0.0,
+        "mass_high_sum": 0.0,
+        "clipped_sums": 1,
+    }
+    assert EpisodeStatistics(**attributes(episode.state())) == episode
+    assert IterationStatistics(**attributes(iteration.state() | {"bonuses": [2.0]})) == iteration
 
 
 # Old stores

@@ -15,7 +15,7 @@ from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
 
 SummaryWriter = torch.utils.tensorboard.SummaryWriter
-NOTE = "no more curves are written for TensorBoard; training continues: "
+NOTE = "TensorBoard curves stopped, training continues: "
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def trained(folder: Path, expected: str) -> list[Progress]:
 
 
 @pytest.mark.parametrize("where", ["open", "add", "close"])
-def test_a_writer_that_fails_is_given_up_with_a_note_and_training_ends_the_same(
+def test_a_writer_that_fails_is_closed_with_a_note_and_training_ends_the_same(
     where: str, undisturbed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.utils.tensorboard, "SummaryWriter", Fails)
@@ -73,7 +73,7 @@ def test_a_writer_that_fails_is_given_up_with_a_note_and_training_ends_the_same(
     assert (note in [progress.note for progress in seen[:-1]]) == (where != "close")
 
 
-def test_a_file_in_the_place_of_the_folder_does_not_stop_training(undisturbed: str, tmp_path: Path) -> None:
+def test_a_file_instead_of_the_folder_does_not_stop_training(undisturbed: str, tmp_path: Path) -> None:
     (tmp_path / "tensorboard").touch()
     assert trained(tmp_path, undisturbed)[-1].note.startswith(f"{NOTE}FileExistsError")
 

@@ -107,9 +107,9 @@ def status(path: Path) -> dict[str, Any]:
     return found
 
 
-def named(path: Path, place: int = -1) -> dict[str, dict[str, Any]]:
+def named(path: Path, index: int = -1) -> dict[str, dict[str, Any]]:
     folder = Folder(path)
-    objects: dict[str, dict[str, Any]] = read_manifest(folder, folder.list("manifests")[place])["objects"]
+    objects: dict[str, dict[str, Any]] = read_manifest(folder, folder.list("manifests")[index])["objects"]
     return objects
 
 
@@ -289,7 +289,7 @@ def test_how_often_a_run_is_saved_and_reported_does_not_change_it(
     assert [progress.frames for progress in reports[37:51]] == [152, *[156] * 11, 160, 164]
 
 
-def test_a_run_goes_on_in_a_thread_where_signals_cannot_be_caught(tmp_path: Path) -> None:
+def test_a_run_trains_in_a_thread_where_signals_cannot_be_caught(tmp_path: Path) -> None:
     found: list[Progress] = []
     thread = threading.Thread(target=lambda: found.append(train(tiny_run(frames=40), Folder(tmp_path))))
     thread.start()
@@ -309,7 +309,7 @@ def test_a_run_with_evaluation_ends_the_same_however_often_it_is_saved(tmp_path:
     assert [row["iteration"] for row in rows(seldom.path, "timing")] == [1, 2]
 
 
-def test_a_run_told_to_stop_within_evaluation_goes_on_from_that_very_step(
+def test_a_run_stopped_within_evaluation_resumes_from_that_very_step(
     tmp_path: Path, reported_at_every_step: None
 ) -> None:
     whole = finish(EVALUATED, tmp_path / "whole")
@@ -323,7 +323,7 @@ def test_a_run_told_to_stop_within_evaluation_goes_on_from_that_very_step(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_run_told_to_stop_saves_and_goes_on_exactly(
+def test_a_run_stopped_by_a_signal_saves_and_resumes_exactly(
     undisturbed: Finished, tmp_path: Path, reported_at_every_step: None, number: int
 ) -> None:
     before = signal.getsignal(number)
@@ -355,12 +355,12 @@ class Command:
         config = tiny_run(frames=1_600, machine=MachineConfig(checkpoint_minutes=0.004))
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "settings.toml").write_text(to_toml(config))
-        self.words = ["train", "--config", str(folder / "settings.toml"), "--out", str(folder)]
+        self.argv = ["train", "--config", str(folder / "settings.toml"), "--out", str(folder)]
         self.path = folder / config.run_id
 
     def started(self) -> subprocess.Popen[bytes]:
         """Start the process and return once it has written its first checkpoint."""
-        process = subprocess.Popen([sys.executable, "-m", "offpiste", *self.words], stderr=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-m", "offpiste", *self.argv], stderr=subprocess.PIPE)
         deadline = time.monotonic() + 120
         while not list((self.path / "manifests").glob("*.json")) and time.monotonic() < deadline:
             assert process.poll() is None
@@ -371,11 +371,11 @@ class Command:
 @pytest.fixture(scope="module")
 def never_signalled(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     command = Command(tmp_path_factory.mktemp("never"))
-    assert main(command.words) == 0
+    assert main(command.argv) == 0
     return Finished(command.path, train(tiny_run(frames=1_600), Folder(command.path)), digest(Folder(command.path)))
 
 
-def test_a_process_told_to_stop_exits_with_75_and_the_same_command_continues(
+def test_a_process_stopped_by_a_signal_exits_with_75_and_the_same_command_resumes(
     never_signalled: Finished, tmp_path: Path
 ) -> None:
     command = Command(tmp_path)
@@ -385,18 +385,18 @@ def test_a_process_told_to_stop_exits_with_75_and_the_same_command_continues(
     assert process.returncode == 75
     assert b"of 1,600 frames; the same command continues" in errors
     assert status(command.path)["state"] == "paused"
-    assert main(command.words) == 0
+    assert main(command.argv) == 0
     assert digest(Folder(command.path)) == never_signalled.digest
 
 
-def test_a_process_that_was_killed_is_continued_by_the_same_command(never_signalled: Finished, tmp_path: Path) -> None:
+def test_a_killed_process_is_resumed_by_the_same_command(never_signalled: Finished, tmp_path: Path) -> None:
     command = Command(tmp_path)
     process = command.started()
     process.kill()
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     assert not (command.path / "episodes.parquet").exists()
-    assert main(command.words) == 0
+    assert main(command.argv) == 0
     assert status(command.path)["state"] == "finished"
     assert digest(Folder(command.path)) == never_signalled.digest
     assert len(rows(command.path, "attempts")) == 2
@@ -426,7 +426,7 @@ def test_frames_and_machine_may_differ_from_one_attempt_to_the_next(tmp_path: Pa
     assert [row["threads"] for row in rows(tmp_path, "attempts")] == [1, 2]
 
 
-def test_a_run_of_a_version_with_other_results_is_continued_only_if_asked(
+def test_a_run_of_a_version_with_other_results_is_resumed_only_if_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(tiny_run(frames=0), Folder(tmp_path))
@@ -437,9 +437,7 @@ def test_a_run_of_a_version_with_other_results_is_continued_only_if_asked(
     assert train(tiny_run(frames=8), Folder(tmp_path), accept_version=True).state == "finished"
 
 
-def test_a_run_whose_bonus_was_edited_is_continued_only_if_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_bonus_was_edited_is_resumed_only_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "edited_bonus.py"
     file.write_text("from tests.bonuses.broken import Good\n\n\nclass Mine(Good):\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -474,11 +472,11 @@ def test_a_loss_that_is_not_finite_leaves_the_last_checkpoint_and_says_why(
 
         learn = Rainbow.learn
         patch.setattr(Rainbow, "learn", lambda *given: replace(learn(*given), loss=float("nan")))
-        with pytest.raises(NotFinite, match="the loss became nan at step 60"):
+        with pytest.raises(NotFinite, match="the loss must be finite, got nan at step 60"):
             train(tiny_run(machine=MachineConfig(checkpoint_minutes=1e-6)), Folder(tmp_path))
     left = status(tmp_path)
     assert left["state"] == "failed"
-    assert left["note"].startswith("the loss became nan at step 60")
+    assert left["note"].startswith("the loss must be finite, got nan at step 60")
     assert digest(Folder(tmp_path)) == half
     assert finish(tiny_run(), tmp_path).digest == undisturbed.digest
 
@@ -551,7 +549,7 @@ def test_a_store_that_is_away_at_the_very_end_is_tried_four_times_and_then_an_er
         train(tiny_run(frames=40), Folder(tmp_path), lambda progress: notes.append(progress.note))
     assert waits == [1.0, 2.0, 4.0]
     assert store.left == 1_000 - 4
-    assert notes[-1].startswith("last write failed, trying again: cannot write objects/")
+    assert notes[-1].startswith("last write failed, retrying: cannot write objects/")
     left = status(tmp_path)
     assert left["state"] == "failed"
     assert "the store is away" in left["note"]
@@ -599,11 +597,11 @@ def test_an_older_checkpoint_that_had_to_be_used_is_noted_with_the_attempt(
     assert last.digest == undisturbed.digest
     attempts = rows(tmp_path, "attempts")
     assert [row["start_step"] for row in attempts] == [0, 60, 60]
-    assert attempts[-1]["note"] == f"went back to step 60, for a newer checkpoint is broken: {victim} is missing"
+    assert attempts[-1]["note"] == f"resumed from step 60, since a newer checkpoint is broken: {victim} is missing"
     assert reports[0].note == attempts[-1]["note"]
 
 
-def test_a_run_of_which_no_checkpoint_is_whole_stops_and_is_not_begun_anew(tmp_path: Path) -> None:
+def test_a_run_of_which_no_checkpoint_is_whole_stops_and_is_not_restarted(tmp_path: Path) -> None:
     train(tiny_run(frames=40), Folder(tmp_path))
     victim = named(tmp_path)["agent"]["name"]
     (tmp_path / victim).write_bytes(b"")
@@ -722,7 +720,7 @@ def test_weights_are_kept_across_an_end_before_any_checkpoint_had_them(
     assert {key for key in named(tmp_path) if key.startswith("kept/")} == set(two_kept)
 
 
-def test_the_time_left_is_told_only_once_the_run_learns(tmp_path: Path, reported_at_every_step: None) -> None:
+def test_the_time_left_is_reported_only_once_the_run_learns(tmp_path: Path, reported_at_every_step: None) -> None:
     seen: list[Progress] = []
     train(tiny_run(), Folder(tmp_path), seen.append)
     assert {progress.learning for progress in seen} == {False, True}

@@ -39,7 +39,7 @@ def blank(count: int) -> Iterator[VideoFrame]:
     return (np.full((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), 40 * number, np.uint8) for number in range(count))
 
 
-def test_a_film_shows_every_step_of_the_episode(run: Folder) -> None:
+def test_a_video_shows_every_step_of_the_episode(run: Folder) -> None:
     frames = list(render_episode(run, steps=100, seed=0))
     assert len(frames) == SIZE + 1  # and one on the floor
     assert {frame.shape for frame in frames} == {(HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3)}
@@ -49,7 +49,7 @@ def test_a_film_shows_every_step_of_the_episode(run: Folder) -> None:
     assert all(frame[:, SCREEN_WIDTH:].any() for frame in frames)
 
 
-def test_a_film_is_the_same_each_time_and_leaves_the_run_as_it_was(run: Folder) -> None:
+def test_a_video_is_the_same_each_time_and_leaves_the_run_as_it_was(run: Folder) -> None:
     before = {name: run.get(name) for name in run.list()}
     one, two = (list(render_episode(run, steps=3, seed=1)) for _ in range(2))
     assert len(one) == 3
@@ -61,15 +61,15 @@ def test_deep_sea_is_shown_slowly(run: Folder) -> None:
     assert frames_per_second(run) == 4
 
 
-def test_an_mp4_holds_all_pictures(tmp_path: Path) -> None:
-    file = tmp_path / "films" / "a.mp4"
+def test_an_mp4_holds_all_frames(tmp_path: Path) -> None:
+    file = tmp_path / "videos" / "a.mp4"
     assert write_video(blank(5), file, 15) == 5
     reader = cv2.VideoCapture(str(file))
     assert reader.get(cv2.CAP_PROP_FRAME_COUNT) == 5
     assert reader.get(cv2.CAP_PROP_FPS) == 15
 
 
-def test_a_gif_holds_all_pictures_at_half_the_size(tmp_path: Path) -> None:
+def test_a_gif_holds_all_frames_at_half_the_size(tmp_path: Path) -> None:
     file = tmp_path / "a.gif"
     assert write_video(blank(5), file, 10) == 5
     found, animation = cv2.imreadanimation(str(file))
@@ -84,7 +84,7 @@ def test_other_forms_are_refused(tmp_path: Path) -> None:
         write_video(blank(1), tmp_path / "a.avi", 15)
 
 
-def test_a_run_without_a_bonus_is_filmed_too(tmp_path: Path) -> None:
+def test_a_run_without_a_bonus_has_a_video_too(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     config = base_run("deep_sea_3", "epsilon_greedy")
     assert config.bonus == BonusConfig()

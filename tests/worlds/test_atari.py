@@ -182,14 +182,14 @@ def test_losing_a_life_does_not_end_the_episode() -> None:
 
 
 @pytest.mark.parametrize(("screens", "pooled"), [((1, 2, 3, 9), 9), ((9, 9, 3, 2), 3), ((0, 0, 5, 5), 5)])
-def test_a_picture_is_the_maximum_of_the_last_two_of_four_screens(screens: tuple[int, ...], pooled: int) -> None:
+def test_a_frame_is_the_maximum_of_the_last_two_of_four_screens(screens: tuple[int, ...], pooled: int) -> None:
     game = fake_game(FakeEmulator(brightness=lambda frame: (100, *screens)[frame], dimensions=(210, 160)))
     game.reset()
     state, *_ = game.step(0)
     assert np.all(state[-1] == pooled)
 
 
-def test_without_frame_skip_each_picture_is_its_own_screen() -> None:
+def test_without_frame_skip_each_frame_is_its_own_screen() -> None:
     game = fake_game(FakeEmulator(brightness=lambda frame: 100 - frame), frame_skip=1)
     states = [game.reset()[0], *(game.step(0)[0] for _ in range(3))]
     assert [int(state[-1].max()) for state in states] == [100, 99, 98, 97]
@@ -206,7 +206,7 @@ def test_the_first_state_is_the_lone_first_screen_over_black() -> None:
     assert np.all(state[3] == 50)
 
 
-def test_the_newest_picture_is_last_in_the_state() -> None:
+def test_the_newest_frame_is_last_in_the_state() -> None:
     game = fake_game(FakeEmulator(brightness=lambda frame: frame + 1))
     game.reset()
     stacks = [game.step(0)[0][:, 0, 0].tolist() for _ in range(4)]
@@ -234,7 +234,7 @@ def test_states_are_read_only_and_later_steps_leave_them_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["montezuma_revenge", "freeway", "space_invaders"])
-def test_pictures_on_a_real_game_follow_from_its_colours(name: str) -> None:
+def test_frames_on_a_real_game_follow_from_its_colours(name: str) -> None:
     config = WorldConfig(sticky_action_probability=0.0)
     game = AtariGame(name, config, stream(0, "world"), start_emulator(name, 7))
     by_hand = start_emulator(name, 7)
@@ -244,8 +244,8 @@ def test_pictures_on_a_real_game_follow_from_its_colours(name: str) -> None:
     by_hand.reset_game()
     screens = [np.zeros((210, 160), np.uint8), grey(by_hand.getScreenRGB())]
     for _ in range(50):
-        picture = cv2.resize(np.maximum(*screens[-2:]), (84, 84), interpolation=cv2.INTER_AREA)
-        assert np.array_equal(state[-1], picture)
+        frame = cv2.resize(np.maximum(*screens[-2:]), (84, 84), interpolation=cv2.INTER_AREA)
+        assert np.array_equal(state[-1], frame)
         action = generator.integers(len(actions))
         state, *_ = game.step(action)
         for _ in range(4):

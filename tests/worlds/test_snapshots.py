@@ -34,7 +34,7 @@ def diverging(name: str, count: int, steps: int) -> list[int]:
     return wrong
 
 
-def test_a_restored_game_goes_on_as_the_saved_one() -> None:
+def test_a_restored_game_continues_as_the_saved_one() -> None:
     assert diverging("montezuma_revenge", count=5, steps=400) == []
 
 
@@ -149,5 +149,5 @@ def test_a_snapshot_holds_arrays_and_plain_values_and_no_pickle(monkeypatch: pyt
 def test_a_snapshot_of_another_game_is_refused() -> None:
     game = fresh_game("freeway")
     game.reset()
-    with pytest.raises(ConfigError, match="a snapshot of freeway does not fit seaquest"):
+    with pytest.raises(ConfigError, match="the snapshot must be of seaquest, got one of freeway"):
         fresh_game("seaquest").restore(game.snapshot())

@@ -1,1 +1,1 @@
-"""The learner, the same for every way of exploring."""
+"""Rainbow: the agent that every exploration method shares."""

@@ -1,8 +1,8 @@
 """The value network: convolutions and two fully connected layers that give a C51 distribution per action.
 
-As in Dopamine: three convolutions, of which a small world may do with the first; SAME padding (84 → 21 → 11 → 11);
-every kernel uniform within ±√(√3 / fan-in), biases 0. Weights are drawn from a numpy generator, so that they are the
-same on every device. NoisyNets replaces the two fully connected layers by noisy ones.
+As in Dopamine: three convolutions (small worlds use only the first), SAME padding (84 → 21 → 11 → 11), kernels uniform
+within ±√(√3 / fan-in), biases 0. Weights are drawn from a numpy generator, so that they are the same on every device.
+NoisyNets (Fortunato et al., 2018) makes the two fully connected layers noisy.
 """
 
 import math
@@ -45,7 +45,7 @@ class ValueNetwork(nn.Module):
                 module.initialise(generator)
 
     def draw_noise(self, generator: np.random.Generator | None) -> None:
-        """Draw new noise for the noisy layers, or silence them; plain layers take no notice."""
+        """Resample the noise of noisy layers, or switch it off without a generator; plain layers ignore this."""
         for layer in (self.hidden, self.head):
             if isinstance(layer, NoisyLinear):
                 layer.draw_noise(generator)
@@ -55,13 +55,13 @@ class ValueNetwork(nn.Module):
         x = scale_pixels(states, self.hidden.weight.dtype)
         for convolution in self.convolutions:
             x = torch.relu_(convolution(x))  # [batch, channels, height, width]
-        x = x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied
+        x = x.permute(0, 2, 3, 1).flatten(1)  # the memory layout of channels_last, so nothing is copied
         x = torch.relu_(self.hidden(x))
         return self.head(x).view(-1, *self._outputs)  # type: ignore[no-any-return]
 
 
 class PlainLinear(nn.Linear):
-    """torch's linear layer, multiplied as `affine` does."""
+    """torch's linear layer, computed by `affine`."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs, [batch, outputs]."""
@@ -71,8 +71,8 @@ class PlainLinear(nn.Linear):
 class NoisyLinear(nn.Module):
     """A linear layer with factorised Gaussian noise on weights and biases (Fortunato et al., 2018).
 
-    W = μ + σ ⊙ f(ε_out) f(ε_in)ᵀ with f(x) = sign(x)√|x|. The product is never formed: scaling inputs and outputs by
-    the two noise vectors gives the same with one more matrix product. All rows of a batch share the noise.
+    W = μ + σ ⊙ f(ε_out) f(ε_in)ᵀ with f(x) = sign(x)√|x|. The noise matrix is never formed: scaling inputs and outputs
+    by the two noise vectors gives the same with one more matrix product. All rows of a batch share the noise.
     """
 
     def __init__(self, inputs: int, outputs: int, noise_scale: float) -> None:
@@ -86,7 +86,7 @@ class NoisyLinear(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: np.random.Generator) -> None:
-        """Draw the means within ±1/√inputs and set every σ to the noise scale over √inputs."""
+        """Draw μ uniformly within ±1/√inputs and set σ to noise_scale/√inputs."""
         root = math.sqrt(self.weight.shape[1])
         for mean in (self.weight, self.bias):
             _draw_uniform(mean, 1 / root, generator)
@@ -94,7 +94,7 @@ class NoisyLinear(nn.Module):
             sigma.fill_(self._noise_scale / root)
 
     def draw_noise(self, generator: np.random.Generator | None) -> None:
-        """Draw the two noise vectors, or do without noise."""
+        """Resample the two noise vectors, or switch the noise off without a generator."""
         if generator is None:
             self._noise = None
             return
@@ -113,7 +113,7 @@ class NoisyLinear(nn.Module):
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return x Wᵀ + b as the transpose of W xᵀ + b, which takes a CPU half the time for 32 rows of 7,744 inputs."""
+    """Return x Wᵀ + b as (W xᵀ + b)ᵀ, which takes a CPU half the time for 32 rows of 7,744 inputs."""
     return torch.addmm(bias[:, None], weight, x.t()).t()
 
 

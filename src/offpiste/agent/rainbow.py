@@ -1,8 +1,8 @@
 """Rainbow in Dopamine's reduced form: n-step, prioritised, distributional (C51); neither double nor duelling.
 
-The mathematics stands in pure functions; the agent holds the networks and the optimiser. One departure: Adam's ε is
-added to the bias-corrected root, as torch and optax do, where TensorFlow 1 added it to the uncorrected one; the two
-differ for the first one or two thousand updates.
+The mathematics is in pure functions; the agent holds the networks and the optimiser. One departure: Adam's ε is added
+to the bias-corrected root, as in torch and optax, where TensorFlow 1 added it to the uncorrected one; the two differ
+for the first one or two thousand updates.
 """
 
 import copy
@@ -26,22 +26,22 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class Update:
-    """What one update found."""
+    """The statistics of one update."""
 
     priorities: NDArray[np.float64]
-    """New priorities of the batch."""
+    """[batch]: new priorities."""
     loss: float
-    """Mean unweighted loss."""
+    """Mean loss before importance weighting."""
     max_q: float
-    """Mean over the batch of the target network's highest action value, n steps later."""
+    """Batch mean of max_a Q(s, a) of the target network, n steps later."""
     target_mass_low: float
-    """Mean target probability on the lowest atom."""
+    """Mean probability of the projected target on the lowest atom."""
     target_mass_high: float
-    """Mean target probability on the highest atom."""
+    """Mean probability of the projected target on the highest atom."""
 
 
 class Rainbow:
-    """The learner: which action looks best, and one update on a batch."""
+    """The agent: ε-greedy actions, and one update per batch."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Rainbow:
         device: str = "cpu",
         noise_scale: float | None = None,
     ) -> None:
-        """Draw the weights from `generator`; with a noise scale, the fully connected layers are noisy."""
+        """Draw the weights from `generator`; with `noise_scale`, the fully connected layers are noisy."""
         self.config = config
         self._action_count = action_count
         self._discounts = np.array([config.discount**steps for steps in range(config.return_steps + 1)], np.float32)
@@ -60,7 +60,7 @@ class Rainbow:
         self._support = torch.linspace(-config.value_limit, config.value_limit, config.value_atoms, device=self._device)
         master = ValueNetwork(config, state_shape, action_count, generator, noise_scale)
         self._master = master.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        # In fp32 the master weights are the ones that compute; in bf16 a rounded copy of them does.
+        # In fp32 the online network is the master; in bf16 it is a rounded copy.
         self._online = self._master if config.precision == "fp32" else self._copy_of_master()
         self._target = self._copy_of_master()
         self._optimizer = torch.optim.Adam(
@@ -84,7 +84,7 @@ class Rainbow:
     def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:
         """Return the action of highest expected value in a state [stack, height, width].
 
-        Noisy layers draw new noise from `noise`, or have none without it; plain ones take no notice.
+        Noisy layers resample from `noise`, or are noiseless without it; plain layers ignore it.
         """
         self._online.draw_noise(noise)
         self._act_input[0] = state
@@ -92,9 +92,9 @@ class Rainbow:
         return int(expected_values(logits.float(), self._support)[0].argmax())
 
     def learn(self, batch: Batch, returns: NDArray[np.float32], noise: np.random.Generator | None = None) -> Update:
-        """Take one gradient step towards the n-step returns [batch] and return the new priorities of the batch.
+        """Take one gradient step towards the n-step returns [batch] plus the bootstrap, and return its statistics.
 
-        Noisy layers draw once for the online and once for the target network; all rows of the batch share the draws.
+        Noisy layers resample once for the online and once for the target network; all rows of a batch share the noise.
         """
         self._online.draw_noise(noise)
         self._target.draw_noise(noise)
@@ -112,7 +112,7 @@ class Rainbow:
         self._descend((weights * loss).mean())
         with torch.no_grad():
             means = torch.stack([loss.mean(), max_q.mean(), target[:, 0].mean(), target[:, -1].mean()])
-            # All that comes back, in one transfer: one wait for the result per update.
+            # One transfer from the device, so one synchronisation per update.
             found = torch.cat([new_priorities(loss), means]).double().cpu().numpy()
         return Update(found[:-4], *found[-4:].tolist())
 
@@ -125,12 +125,12 @@ class Rainbow:
         return network_arrays(self._master)
 
     def state(self) -> dict[str, Any]:
-        """Return weights, target weights and optimiser moments as plain arrays."""
+        """Return online and target weights and Adam's moments as plain arrays."""
         networks = network_arrays(self._master, layout.ONLINE) | network_arrays(self._target, "target/")
         return networks | adam_arrays(self._optimizer, self._master, "adam/")
 
     def load_weights(self, weights: Mapping[str, Any], prefix: str = "") -> None:
-        """Set the online weights to what `weights` returned, or to those in a state under the prefix `online/`."""
+        """Set the online weights from `weights()`, or from `state()` with the prefix `online/`."""
         load_network(self._master, weights, prefix)
         if self._online is not self._master:
             copy_parameters(self._master, self._online)
@@ -158,7 +158,7 @@ class Rainbow:
 
 
 def epsilon(config: ExplorationConfig, warmup_steps: int, step: int) -> float:
-    """Return ε at a step of training: constant during the warm-up, then falling in a straight line."""
+    """Return ε at a training step: constant during the warm-up, then decaying linearly."""
     left = (config.epsilon_decay_steps + warmup_steps - step) / config.epsilon_decay_steps
     return config.epsilon_final + (config.epsilon_start - config.epsilon_final) * min(1.0, max(0.0, left))
 
@@ -169,34 +169,34 @@ def expected_values(logits: Tensor, support: Tensor) -> Tensor:
 
 
 def best_distribution(logits: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probabilities [batch, atoms] of the action of highest Q, and that Q [batch]."""
+    """Return the value distribution [batch, atoms] of the greedy action, and its Q [batch]."""
     probabilities = logits.softmax(-1)  # [batch, actions, atoms]
     highest, action = (probabilities @ support).max(-1)
     return probabilities[torch.arange(len(action), device=action.device), action], highest
 
 
 def project(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: Tensor) -> Tensor:
-    """Project the distribution of R + bootstrap·z back onto the support; all [batch, atoms] or [batch]."""
+    """Project the distribution of R + bootstrap·z onto the support: [batch, atoms] of [batch, atoms] and [batch]s."""
     low, high = support[0], support[-1]
     spacing = (high - low) / (support.numel() - 1)
     moved = (returns[:, None] + bootstrap[:, None] * support).clamp(low, high)  # [batch, atoms]
     distance = (moved[:, None, :] - support[:, None]).abs_().div_(spacing)  # [batch, atoms to, atoms from]
-    # In place, all of it: new memory for each of these takes longer than the arithmetic.
+    # All in place: allocating takes longer than the arithmetic.
     return distance.neg_().add_(1.0).clamp_(0.0, 1.0).mul_(probabilities[:, None, :]).sum(-1)
 
 
 def cross_entropy(target: Tensor, logits: Tensor, actions: Tensor) -> Tensor:
-    """Return the loss of each transition, [batch], for the actions that were taken."""
+    """Return the loss [batch] of the value distributions of the actions taken."""
     taken = logits[torch.arange(len(actions), device=actions.device), actions]  # [batch, atoms]
     return -(target * taken.log_softmax(-1)).sum(-1)
 
 
 def new_priorities(loss: Tensor) -> Tensor:
-    """Return the priorities after an update: the root of the unweighted loss."""
+    """Return √loss, the priorities after an update."""
     return (loss + 1e-10).sqrt()
 
 
 def importance_weights(priorities: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the factors that undo half of the preference for high priorities, the largest of them 1."""
+    """Return importance-sampling weights with exponent 0.5, divided by their maximum."""
     weights = 1.0 / np.sqrt(priorities + 1e-10)
     return (weights / weights.max()).astype(np.float32)  # type: ignore[no-any-return]

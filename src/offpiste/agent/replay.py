@@ -1,9 +1,9 @@
 """Prioritised replay of n-step transitions, as in Dopamine, with every frame stored once and compressed.
 
 An entry is one agent step: its newest frame, the action, the clipped extrinsic and the unscaled intrinsic reward, and
-whether the episode ended there. All-zero entries with priority 0 precede each episode, one less than a state stacks
-frames, so that its first stacks need no special case. Stacks are built when sampled. Where a limit that is no terminal
-state cuts an episode (`cut`), one more entry holds the last frame; it is never drawn, and returns bootstrap from it.
+whether the episode ended there. Each episode is preceded by stack - 1 all-zero entries of priority 0, so that its first
+stacks need no special case. Stacks are built when sampled. An episode that is truncated without being terminal (`cut`)
+ends with one more entry, for its last frame, which is never sampled and which returns bootstrap from.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from offpiste.types import Batch
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
 _COLUMNS = {"actions": "actions", "extrinsic": "extrinsic", "bonus": "intrinsic", "terminal": "terminal"}
-"""What is stored of an entry beside its frame: by the name in a checkpoint, the attribute that holds it."""
+"""The columns of an entry beside its frame: key in a checkpoint, and attribute."""
 
 
 class Replay:
@@ -36,7 +36,7 @@ class Replay:
         *,
         bootstrap_at_limit: bool = False,
     ) -> None:
-        """Make an empty replay for states [stack, height, width]; batches are drawn with `generator`."""
+        """Make an empty replay for states [stack, height, width]; batches are sampled with `generator`."""
         stack_frames, height, width = state_shape
         self.added = 0
         self._capacity = agent.replay_capacity
@@ -51,23 +51,23 @@ class Replay:
         self.intrinsic = np.zeros(self._capacity, np.float32)
         self.terminal = np.zeros(self._capacity, np.bool_)
         self.last_frame = np.zeros(self._capacity, np.bool_)
-        """Which entries are no steps, but hold the last frame of an episode that was cut."""
+        """True for entries that are no steps but hold the last frame of a truncated episode."""
         self._stored = _COLUMNS | ({"last_frame": "last_frame"} if bootstrap_at_limit else {})
         self._batch_frames = np.zeros(0, np.uint8)
 
     def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool) -> None:
-        """Keep one agent step, with the largest priority recorded so far."""
+        """Add one agent step, with the largest priority recorded so far."""
         if self.added == 0 or self.terminal[(self.added - 1) % self._capacity]:
             for _ in range(self._stack - 1):
                 self._append(self._blank, 0, 0.0, 0.0, False, 0.0)
         self._append(frame, action, extrinsic, intrinsic, terminal, self._tree.largest_recorded)
 
     def cut(self, last_frame: NDArray[np.uint8]) -> None:
-        """End the episode after the step that was added last, in a state that is not terminal."""
+        """Truncate the episode after the last step added; `last_frame` is that of the state to bootstrap from."""
         self._append(last_frame, 0, 0.0, 0.0, True, 0.0, is_last_frame=True)
 
     def sample(self, batch_size: int) -> Batch:
-        """Draw transitions by priority; the frames stay valid until the next call."""
+        """Sample transitions by priority, stratified; the frames stay valid until the next call."""
         indices = self._draw(batch_size)
         numbers = self._numbers(indices)
         ahead = (indices[:, None] + np.arange(self._n_steps)) % self._capacity  # [batch, n]
@@ -87,11 +87,11 @@ class Replay:
         )
 
     def update_priorities(self, indices: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
-        """Set the priorities of transitions that were just learned from."""
+        """Set the priorities of sampled transitions."""
         self._tree.set(indices, priorities)
 
     def valid(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which entries have a whole stack behind them and n steps before them."""
+        """Return which entries have a whole stack before them and n steps after them."""
         cursor = self.added % self._capacity
         if self.added < self._capacity:
             inside = (indices >= self._stack - 1) & (indices < self.added - self._n_steps)
@@ -102,10 +102,10 @@ class Replay:
         return valid
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return, by name, the parts that are written once, each as a function that packs it.
+        """Return, by key, the objects that are written once, each as a function that packs it.
 
-        A chunk packs to the same bytes for as long as all its entries are kept; later, rows of entries that were let go
-        may differ, which `load_state` never looks at.
+        A chunk packs to the same bytes for as long as all its entries are kept; rows of entries that were overwritten
+        may differ later, and `load_state` ignores them.
         """
         parts: dict[str, Callable[[], bytes]] = {}
         for number in self._frames.chunks:
@@ -115,14 +115,14 @@ class Replay:
         return parts
 
     def state(self) -> dict[str, Any]:
-        """Return what is not lasting."""
+        """Return what `immutable()` does not hold."""
         state = {f"frames/{key}": value for key, value in self._frames.state().items()}
         state |= {f"tree/{key}": value for key, value in self._tree.state().items()}
         sealed = self.added // self._frames.chunk_slots * self._frames.chunk_slots
         return state | self._columns(range(sealed, self.added))
 
     def load_state(self, state: Mapping[str, Any], immutable: Mapping[str, bytes]) -> None:
-        """Restore from `state()` and `lasting()`."""
+        """Restore from `state()` and `immutable()`."""
         chunks: dict[int, Chunk] = {}
         dictionaries: dict[int, bytes] = {}
         self.added = state["frames/count"]
@@ -142,12 +142,12 @@ class Replay:
         self._tree.load_state(tree)
 
     def decoded(self) -> dict[str, Any]:
-        """Return the entries without their frames as plain arrays, oldest first, for digests and audits."""
+        """Return the entries without their frames as plain arrays, oldest first, for digests."""
         numbers = np.arange(max(0, self.added - self._capacity), self.added)
         return {"numbers": numbers, **self._columns(numbers), "priorities": self._tree.leaves[numbers % self._capacity]}
 
     def frames_of(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the frames of entries by number, counted from the start of the run."""
+        """Return the frames of entries by their numbers, counted from the start of the run."""
         out = np.empty((len(numbers), *self._blank.shape), np.uint8)
         self._frames.read(numbers, 1, out)
         return out
@@ -180,13 +180,15 @@ class Replay:
         for position in np.flatnonzero(~self.valid(indices)):
             while not self.valid(indices[position : position + 1])[0]:
                 if redraws == REDRAWS:
-                    raise ConfigError(f"no valid transition in {REDRAWS:,} draws; raise agent.replay_capacity")
+                    raise ConfigError(
+                        f"no valid transition in {REDRAWS:,} draws; raise agent.replay_capacity, now {self._capacity:,}"
+                    )
                 indices[position] = self._tree.find(self._generator.random(1))[0]
                 redraws += 1
         return indices
 
     def _numbers(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the entries at these indices as counted from the start: the latest of all that fell on each."""
+        """Return the numbers, counted from the start of the run, of the entries now at these indices."""
         return indices + (self.added - 1 - indices) // self._capacity * self._capacity
 
     def _read_frames(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -214,5 +216,5 @@ class Replay:
 
 
 def chunk_slots(capacity: int) -> int:
-    """Return the slots of a chunk: 4,096, or fewer where the replay is so small that it would be one chunk."""
+    """Return the frames per chunk: 4,096, or fewer so that a small replay has at least four chunks."""
     return min(CHUNK_SLOTS, max(1, capacity // 4))

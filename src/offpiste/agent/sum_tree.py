@@ -1,7 +1,7 @@
-"""A sum tree: draw an index with a chance proportional to its priority, in logarithmic time (Schaul et al., 2016).
+"""A sum tree: sample an index with probability proportional to its priority, in O(log n) (Schaul et al., 2016).
 
-A parent is always computed as left + right and never incremented, so the tree is a function of its leaves alone: no
-rounding builds up, and a checkpoint of the leaves restores it bit by bit.
+A parent is always computed as left + right and never incremented, so the tree is a function of its leaves: rounding
+errors do not accumulate, and a checkpoint of the leaves restores it bit by bit.
 """
 
 import math
@@ -32,24 +32,24 @@ class SumTree:
         return self._nodes[self._first_leaf : self._first_leaf + self._capacity]
 
     def set(self, indices: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
-        """Set priorities in the order given; of an index that is there twice, the last one stays."""
+        """Set priorities; of an index given twice, the last priority counts."""
         _set(self._nodes, self._first_leaf, indices, priorities)
         self.largest_recorded = max(self.largest_recorded, float(priorities.max()))
 
     def set_one(self, index: int, priority: float) -> None:
-        """Set one priority that is not above the largest recorded."""
+        """Set one priority, at most `largest_recorded`, which stays as it is."""
         _set_one(self._nodes, self._first_leaf, index, priority)
 
     def find(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the index at each fraction of the total mass, from 0 to 1."""
+        """Return the index at each fraction, 0 to 1, of the cumulative priorities."""
         return _find(self._nodes, self._first_leaf, fractions)  # type: ignore[no-any-return]
 
     def state(self) -> dict[str, Any]:
-        """Return what `load_state` needs."""
+        """Return the leaves and the largest priority recorded."""
         return {"leaves": self.leaves.copy(), "largest_recorded": self.largest_recorded}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Rebuild the tree from its leaves."""
+        """Restore from `state()`."""
         self.leaves[:] = state["leaves"]
         self.largest_recorded = state["largest_recorded"]
         width = self._first_leaf // 2
@@ -82,7 +82,7 @@ def _find(nodes, first_leaf, fractions):  # type: ignore[no-untyped-def]
         node = 1
         while node < first_leaf:
             node *= 2
-            # An empty right side is never entered, whatever rounding has left of `rest`.
+            # Never descend into an empty right subtree, whatever rounding has left of `rest`.
             if rest >= nodes[node] and nodes[node + 1] > 0.0:
                 rest -= nodes[node]
                 node += 1

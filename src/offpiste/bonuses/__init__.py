@@ -1,1 +1,1 @@
-"""The variable of the experiment: intrinsic rewards."""
+"""Bonuses: the intrinsic rewards that the benchmark compares."""

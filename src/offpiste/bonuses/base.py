@@ -1,7 +1,7 @@
-"""What a bonus is given, what it sees and what it must offer.
+"""The interface of a bonus: what it is built from, what it observes and which methods it has.
 
-A bonus is asked once per training step, in order, and never during evaluation. It returns its reward unscaled and may
-learn while it looks, because a pseudo-count is the change that an update causes.
+A bonus observes every training step once, in order, and none of evaluation. It returns its reward unscaled and may
+learn while it observes, because a pseudo-count is the change that an update causes.
 """
 
 import math
@@ -17,39 +17,43 @@ from offpiste.types import Batch, Transition
 __all__ = ["Batch", "Bonus", "Context", "LearningBonus", "LoggingBonus", "Scope", "Transition", "fault_of_scalars"]
 
 Scope = Literal["lifelong", "episodic", "both"]
-"""Over what a bonus counts visits: the run, the episode, or both."""
+"""Over what a bonus counts visits: the run (lifelong), the episode, or both."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a bonus is made for."""
+    """The game and the agent that a bonus is built for."""
 
     game: str
-    """Its name, for bonuses that read the game's memory; a bonus meant for every game has no use for it."""
+    """For bonuses that read the game's RAM; a bonus for every game ignores it."""
     action_count: int
     stack_frames: int
     frame_shape: tuple[int, int]
     generator: np.random.Generator
-    """The bonus's own random stream; its state is saved and restored by the run."""
+    """The bonus's own random stream; the run saves and restores its state."""
     device: str = "cpu"
 
 
 class Bonus(Protocol):
-    """An intrinsic reward. Any class of this form will do; it need not inherit from this one.
+    """An intrinsic reward. Any class with these methods will do; it need not inherit from this one.
 
-    The class is called with its options and a `Context`, and tells about itself in attributes: `Options`, a frozen
-    dataclass of its options, whose field docstrings are their manual; optionally `measures_visits` (default True: the
-    bonus of a frame falls as the frame is seen again and again), `scope` (default "lifelong": it stays low in later
-    episodes; "episodic": it comes back in the next episode; "both": it comes back in part) and `can_be_negative`
-    (default False). Layers may draw their first weights from torch's global generator, which is seeded for that; later
-    nothing may.
+    The class is called with its options and a `Context`. Its attributes are `Options`, a frozen dataclass whose field
+    docstrings document the options, and optionally
+
+    - `measures_visits` (default True): the bonus of a frame falls as the frame is observed again and again;
+    - `scope` (default "lifelong"): it stays low in later episodes; "episodic", it comes back in the next episode;
+      "both", it comes back in part;
+    - `can_be_negative` (default False).
+
+    Layers may draw their initial weights from torch's global generator, which is seeded for that; nothing else may draw
+    from a global generator.
     """
 
     def observe(self, transition: Transition) -> float:
-        """Return the unscaled bonus of this step."""
+        """Return the unscaled intrinsic reward of this step."""
 
     def state(self) -> dict[str, Any]:
-        """Return all that later bonuses depend on, as a flat dictionary of arrays and JSON values."""
+        """Return all that later rewards depend on, as a flat dictionary of arrays and JSON values."""
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
@@ -57,36 +61,36 @@ class Bonus(Protocol):
 
 @runtime_checkable
 class LearningBonus(Bonus, Protocol):
-    """A bonus that also trains on what the agent learns from."""
+    """A bonus that also trains on the agent's batches."""
 
     def learn(self, batch: Batch) -> None:
-        """Train on the batch of an update of the agent, after the agent has.
+        """Train on the batch of an agent update, after the agent.
 
-        Its arrays must not be changed, and the frames stay valid only until the call returns.
+        The arrays must not be changed, and the frames are valid only until the call returns.
         """
 
 
 @runtime_checkable
 class LoggingBonus(Bonus, Protocol):
-    """A bonus that also has numbers to record, for example a loss."""
+    """A bonus that also logs scalars, for example a loss."""
 
     def scalars(self) -> Mapping[str, float]:
-        """Return finite numbers by name, of the last observed step or of what `state()` holds.
+        """Return finite numbers by name, of the last step observed or of what `state()` holds.
 
-        It is called at the end of each window of training, and must change nothing and draw no random numbers. A
-        number that there is none of at present is left out.
+        Called at the end of each window of training; it must change nothing and draw no random numbers. A number that
+        is not defined yet is left out.
         """
 
 
 def fault_of_scalars(scalars: Any) -> str | None:
-    """Return what is wrong with what a bonus's `scalars()` returned, and what to do, or None."""
+    """Return what is wrong with the result of a bonus's `scalars()` and what to do about it, or None."""
     if not isinstance(scalars, Mapping):
-        return f"scalars returned {kind_of(scalars)}; return a dictionary of numbers by name"
+        return f"scalars() must be a dictionary, got {kind_of(scalars)}; return numbers by name"
     for name, value in scalars.items():
         if not isinstance(name, str):
-            return f"scalars returned the name {name!r}, {kind_of(name)}; name each number by a str"
+            return f"the names of scalars() must be str, got {name!r} ({kind_of(name)}); name each number by a str"
         if isinstance(value, bool) or not isinstance(value, float | int):
             return f"scalars()[{name!r}] must be a float, got {kind_of(value)}; return float(...)"
         if not math.isfinite(value):
-            return f"scalars()[{name!r}] must be finite, got {value}; leave out a number that there is none of"
+            return f"scalars()[{name!r}] must be finite, got {value}; leave out a number that is not defined yet"
     return None

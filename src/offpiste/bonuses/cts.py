@@ -1,8 +1,8 @@
 """Pseudo-counts from context tree switching (Veness et al., 2012; Bellemare et al., 2016).
 
-Every pixel of the small picture has a tree of its own, which predicts its shade from the shades of four neighbours.
-After the released bonus code, whose own tree is not public: 42×42 pixels in 8 shades, and no 0.01 added to the count.
-The weights follow the rule as derived; public implementations change them in place and so use a weight too new.
+Each pixel of the downscaled frame has its own tree, which predicts its shade from the shades of four neighbours. As in
+the released bonus code, whose tree is not public: 42×42 pixels in 8 shades, and no 0.01 added to the count. Weights are
+updated as derived; public implementations update them in place, so that one new weight is computed from the other.
 """
 
 import math
@@ -15,13 +15,13 @@ import zstandard
 from numpy.typing import NDArray
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 from offpiste.errors import CheckpointError
 
 SHADES = 8
 DEPTH = 4
 NEIGHBOURS = ((0, -1), (-1, 0), (-1, -1), (-1, 1))
-"""Where the context of a pixel lies, the most telling neighbour first: left, up, up-left, up-right."""
+"""The context of a pixel, the most informative neighbour first: left, up, up-left, up-right."""
 LEVEL = 1
 PIECE_BYTES = 2**22
 
@@ -32,54 +32,54 @@ class CtsOptions:
 
 
 class Cts:
-    """One over the root of the pseudo-count of the newest picture."""
+    """Pays N^(-1/2), N the pseudo-count of the newest frame."""
 
     Options = CtsOptions
 
     def __init__(self, options: CtsOptions, context: Context) -> None:  # noqa: ARG002 (the form of every bonus)
         height, width = context.frame_shape
-        self._picture = bordered((height // 2, width // 2))
+        self._shades = bordered((height // 2, width // 2))
         self._trees = ContextTrees((height // 2, width // 2))
 
     def observe(self, transition: Transition) -> float:
-        """Learn the picture and return its bonus."""
-        return bonus_of_gain(self.gain(transition.frame))
+        """Update the density model on the newest frame and return its intrinsic reward."""
+        return intrinsic_of_gain(self.gain(transition.frame))
 
     def gain(self, frame: NDArray[np.uint8]) -> float:
-        """Learn a frame and return by how much that raised the logarithm of its probability."""
-        shade(frame, self._picture)
-        before, after = self._trees.learn(self._picture)
+        """Update on a frame and return its prediction gain, the rise of its log-probability."""
+        shade(frame, self._shades)
+        before, after = self._trees.learn(self._shades)
         return float(_log_ratio(after.ravel(), before.ravel()))
 
     def state(self) -> dict[str, Any]:
-        """Return the trees, compressed."""
+        """Return the trees, compressed by zstd."""
         return self._trees.state()
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self._trees.load_state(state)
 
 
 class Nodes(NamedTuple):
-    """The nodes of all trees, in the order in which they were first seen; a node is named by its row.
+    """The nodes of all trees in order of first visit; a node is the index of its row.
 
-    Nodes at full depth are leaves: they have counts alone, in a table of their own. Both tables begin with one row per
-    pixel, for its root, so that 0 is nobody's child.
+    Nodes at full depth are leaves and have only counts, in a separate table. Both tables begin with one row per pixel,
+    for its root, so that index 0 is no node's child.
     """
 
     counts: NDArray[np.uint32]
-    """How often each symbol was seen, without the prior, and in the last column any symbol, [nodes, symbols + 1]."""
+    """[nodes, symbols + 1]: how often each symbol was seen, without the prior; the last column is the sum."""
     children: NDArray[np.uint32]
-    """The child for each symbol of the context, [nodes, symbols]; 0 where there is none yet."""
+    """[nodes, symbols]: the child for each symbol of the context; 0 where there is none yet."""
     weights: NDArray[np.float64]
-    """The chances to stop here and to go deeper, [nodes, 2]; as 1 - the other, a small one would lose its digits."""
+    """[nodes, 2]: probabilities to stop here and to go deeper; a small one computed as 1 - p would lose its digits."""
     leaf_counts: NDArray[np.uint32]
     used: NDArray[np.int64]
-    """How many rows of the two tables are in use, [2]."""
+    """[2]: rows in use of the two tables."""
 
 
 class ContextTrees:
-    """One tree for every pixel of a picture, with any number of symbols and any depth up to four."""
+    """One tree for every pixel of a frame, with any number of symbols and any depth up to four."""
 
     def __init__(self, shape: tuple[int, int], symbols: int = SHADES, depth: int = DEPTH) -> None:
         self.shape = shape
@@ -88,20 +88,20 @@ class ContextTrees:
         self.seen = 0
         self.nodes = self._roots()
 
-    def learn(self, picture: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Learn a bordered picture; return the probability of each of its pixels before and after."""
+    def learn(self, shades: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Update on a bordered frame of symbols; return the probability of each pixel before and after."""
         before, after = np.empty(self.shape), np.empty(self.shape)
         self.seen += 1
-        _learn(picture, self.seen, self.depth, self.nodes, before, after)
+        _learn(shades, self.seen, self.depth, self.nodes, before, after)
         return before, after
 
     def state(self) -> dict[str, Any]:
-        """Return what `load_state` needs, one compressed array per table."""
-        packed = {name: _packed(rows) for name, rows in _rows_in_use(self.nodes).items()}
-        return {"seen": self.seen, "used": self.nodes.used.tolist(), **packed}
+        """Return one compressed array per table, and how many rows are in use."""
+        compressed = {name: _compressed(rows) for name, rows in _rows_in_use(self.nodes).items()}
+        return {"seen": self.seen, "used": self.nodes.used.tolist(), **compressed}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self.seen = state["seen"]
         self.nodes = self._roots()
         self.nodes.used[:] = state["used"]
@@ -109,14 +109,16 @@ class ContextTrees:
             with zstandard.ZstdDecompressor().stream_reader(state[name]) as reader:
                 found = reader.readinto(rows.data.cast("B"))
             if found != rows.nbytes:
-                raise CheckpointError(f"the {name} of the trees have {found:,} bytes instead of {rows.nbytes:,}")
+                raise CheckpointError(
+                    f"the {name} of the trees must be {rows.nbytes:,} bytes, got {found:,}; the checkpoint is broken"
+                )
 
     def _roots(self) -> Nodes:
         pixels = self.shape[0] * self.shape[1]
         inner = pixels * max(1, sum(self.symbols**level for level in range(self.depth)))
         leaves = pixels * (1 + self.symbols**self.depth)
-        # Room for all the nodes there can be, 0.36 GB; but zeros take up memory only from the first time that a row is
-        # written, and rows are used in order, so that only contexts that were seen take any.
+        # Address space for all possible nodes, 0.36 GB; the system allocates a page of zeros when it is first written,
+        # and rows are used in order, so that only contexts that were seen take memory.
         nodes = Nodes(
             counts=np.zeros((inner, self.symbols + 1), np.uint32),
             children=np.zeros((inner, self.symbols), np.uint32),
@@ -129,27 +131,27 @@ class ContextTrees:
 
 
 def bordered(shape: tuple[int, int], outside: int = 0) -> NDArray[np.uint8]:
-    """Return an empty picture with room for the neighbours that lie outside: a row above, a column on either side.
+    """Return an empty frame of symbols with a border for neighbours outside: a row above, a column on either side.
 
-    What shade these have does not matter: a neighbour that never changes only renames the children.
+    The border's symbol does not matter: a neighbour that never changes only renames the children.
     """
     return np.full((shape[0] + 1, shape[1] + 2), outside, np.uint8)
 
 
 @numba.njit(cache=True)
-def shade(frame, picture):  # type: ignore[no-untyped-def]
-    """Write a frame of twice the size into a bordered picture: the mean of each 2×2 block, rounded, in steps of 32."""
-    for row in range(picture.shape[0] - 1):
-        for column in range(picture.shape[1] - 2):
+def shade(frame, shades):  # type: ignore[no-untyped-def]
+    """Write the shades of a frame into a bordered one of half the size: the rounded mean of each 2×2 block, over 32."""
+    for row in range(shades.shape[0] - 1):
+        for column in range(shades.shape[1] - 2):
             total = 2  # rounds the mean of four as OpenCV's INTER_AREA does
             for part in range(4):
                 total += frame[2 * row + part // 2, 2 * column + part % 2]
-            picture[row + 1, column + 1] = total // 4 // 32
+            shades[row + 1, column + 1] = total // 4 // 32
 
 
-# One long function: handing arrays to a compiled function counts references, which made this five times slower.
+# One long function: passing arrays to a compiled function counts references, which made this five times slower.
 @numba.njit(cache=True)
-def _learn(picture, seen, depth, nodes, before, after):  # type: ignore[no-untyped-def]
+def _learn(shades, seen, depth, nodes, before, after):  # type: ignore[no-untyped-def]
     symbols = nodes.children.shape[1]
     alpha = 1.0 / (seen + 1.0)
     keep = seen / (seen + 1.0)  # 1 - alpha
@@ -161,7 +163,7 @@ def _learn(picture, seen, depth, nodes, before, after):  # type: ignore[no-untyp
             for level in range(depth):
                 node = path[level]
                 down, right = NEIGHBOURS[level]
-                symbol = picture[row + 1 + down, column + 1 + right]
+                symbol = shades[row + 1 + down, column + 1 + right]
                 child = nodes.children[node, symbol]
                 if child == 0:
                     table = 1 if level == depth - 1 else 0
@@ -173,7 +175,7 @@ def _learn(picture, seen, depth, nodes, before, after):  # type: ignore[no-untyp
                         nodes.weights[child, 1] = 0.5
                 path[level + 1] = child
 
-            symbol = picture[row + 1, column + 1]
+            symbol = shades[row + 1, column + 1]
             node = path[depth]
             count, total = nodes.leaf_counts[node, symbol], nodes.leaf_counts[node, symbols]
             nodes.leaf_counts[node, symbol] = count + np.uint32(1)
@@ -188,7 +190,7 @@ def _learn(picture, seen, depth, nodes, before, after):  # type: ignore[no-untyp
                 stop = nodes.weights[node, 0] * _estimate(count, total, symbols)
                 deeper = nodes.weights[node, 1] * q
                 q = stop + deeper
-                # Both new weights come from the old ones: neither may see the other's new value.
+                # Both new weights are computed from the old ones.
                 stop_after = (keep * stop + alpha * deeper) / q
                 deeper_after = (keep * deeper + alpha * stop) / q
                 nodes.weights[node, 0] = stop_after
@@ -200,15 +202,15 @@ def _learn(picture, seen, depth, nodes, before, after):  # type: ignore[no-untyp
 
 @numba.njit(cache=True)
 def _estimate(count, total, symbols):  # type: ignore[no-untyped-def]
-    """Return the share of a symbol at a node, of which every symbol was seen 1/symbols times in advance."""
+    """Return the probability of a symbol at a node, with a prior count of 1/symbols for every symbol."""
     return (symbols * count + 1.0) / (symbols * (total + 1.0))
 
 
 @numba.njit(cache=True)
 def _log_ratio(after, before):  # type: ignore[no-untyped-def]
-    """Return the logarithm of the ratio of two products."""
+    """Return log Π(after / before)."""
     total = 0.0
-    for start in range(0, after.size, 16):  # one logarithm for 16 pixels: no pixel's ratio ever comes near 1e18
+    for start in range(0, after.size, 16):  # one logarithm per 16 pixels: no pixel's ratio comes near 1e18
         ratio = 1.0
         for k in range(start, min(start + 16, after.size)):
             ratio *= after[k] / before[k]
@@ -226,12 +228,12 @@ def _rows_in_use(nodes: Nodes) -> dict[str, NDArray[Any]]:
     }
 
 
-def _packed(rows: NDArray[Any]) -> NDArray[np.uint8]:
-    """Compress rows a piece at a time, so that hardly more than the result is in memory."""
-    packed = bytearray()
-    packer = zstandard.ZstdCompressor(LEVEL).compressobj()
+def _compressed(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """Compress rows piecewise, so that memory holds little more than the result."""
+    compressed = bytearray()
+    compressor = zstandard.ZstdCompressor(LEVEL).compressobj()
     data = rows.data.cast("B")
     for start in range(0, len(data), PIECE_BYTES):
-        packed += packer.compress(data[start : start + PIECE_BYTES])
-    packed += packer.flush()
-    return np.frombuffer(packed, np.uint8)
+        compressed += compressor.compress(data[start : start + PIECE_BYTES])
+    compressed += compressor.flush()
+    return np.frombuffer(compressed, np.uint8)

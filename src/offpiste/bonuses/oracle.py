@@ -1,9 +1,9 @@
-"""True visit counts, read from the memory of the world: the reference that bonuses which see frames are read against.
+"""True visit counts, read from the game's RAM: the reference for bonuses that only see frames.
 
-A cell is that of a run's records: 8×8 units within its room and level. The memory is that after the step, so the bonus
-belongs to the cell that the action led to, where the paper's bonuses pay for the frame in which the action was taken.
-For the same reason the cell in which an episode starts is not counted until an action leads to it: a bonus is not shown
-the memory after a reset.
+A cell is that of a run's records: 8×8 units within its room and level. The RAM is that after the step, so the reward is
+for the cell that the action led to, where the paper's bonuses pay for the frame in which the action was taken. For the
+same reason the cell in which an episode starts is not counted until an action leads to it: a bonus does not observe the
+RAM after a reset.
 """
 
 import math
@@ -33,8 +33,8 @@ class Oracle:
         self._counts: dict[int, int] = {}
 
     def observe(self, transition: Transition) -> float:
-        """Count the cell entered and return its bonus."""
-        _, cell = self._location.place(transition.ram)
+        """Count the cell entered and return its reward."""
+        _, cell = self._location.locate(transition.ram)
         self._counts[cell] = self._counts.get(cell, 0) + 1
         return 1 / math.sqrt(self._counts[cell])
 
@@ -53,7 +53,7 @@ class OracleEpisodic(Oracle):
     scope = "episodic"
 
     def observe(self, transition: Transition) -> float:
-        """Count the cell entered and return its bonus; clear all counts where the episode ends."""
+        """Count the cell entered and return its reward; clear all counts at the end of the episode."""
         intrinsic = super().observe(transition)
         if transition.over:
             self._counts = {}
@@ -70,11 +70,11 @@ class OracleProduct:
         self._factors = {"lifelong": Oracle(options, context), "episodic": OracleEpisodic(options, context)}
 
     def observe(self, transition: Transition) -> float:
-        """Count the cell entered, twice, and return its bonus."""
+        """Count the cell entered, in the run and in the episode, and return its reward."""
         return math.prod(factor.observe(transition) for factor in self._factors.values())
 
     def state(self) -> dict[str, Any]:
-        """Return the cells and counts of both as arrays."""
+        """Return the cells and counts of run and episode as arrays."""
         return {
             f"{scope}_{key}": array for scope, factor in self._factors.items() for key, array in factor.state().items()
         }
@@ -90,7 +90,7 @@ def _known_location(game: str) -> Location:
     if found is None:
         known = ", ".join(name for name, row in WORLDS.items() if row.location is not None)
         raise ConfigError(
-            f"where the player is in {game} is not known, so the oracle cannot count; choose one of {known}, or add "
-            "the bytes to offpiste.worlds.games"
+            f"the oracle needs a game whose RAM locates the player, got {game}; choose one of {known}, or add its "
+            "bytes to offpiste.worlds.games"
         )
     return found

@@ -1,13 +1,13 @@
-"""PixelCNN pseudo-counts: the bonus is what one learning step on a picture adds to its likelihood.
+"""PixelCNN pseudo-counts (Ostrovski et al., 2017): the prediction gain is the rise of a frame's log-likelihood.
 
-Ostrovski et al. (2017), with the network and the optimiser that Ali Taiga et al. released: a small PixelCNN (van den
-Oord et al., 2016) with a learned map of positions, and a gate that adds where the textbook's multiplies. Departures:
-the gain is cut at 25 (see `pseudo_count`), where theirs has no limit but any sum with the bonus is clipped to 1 long
-before; log-likelihoods are summed in float64, since in float32 the sum's own rounding would be a gain of 2e-4; and the
-4,496 of their 19,688 weights that lie behind a mask are not kept, since they are never used and never learn.
+Network and optimiser are those that Ali Taiga et al. released: a small PixelCNN (van den Oord et al., 2016) with a
+learned position map and a gate that adds tanh and sigmoid instead of multiplying them. Departures: the gain is clipped
+at 25 (see `pseudo_count`), where theirs is not but any sum with the reward is clipped to 1 long before; log-likelihoods
+are summed in float64, since rounding in float32 would be a gain of 2e-4; and the 4,496 of their 19,688 weights that a
+mask hides are left out, since they are never used and never learn.
 
-This runs at every step, on one picture, where torch's convolutions and its recording of them cost twice what the
-arithmetic does. So every layer here is one matrix product over all pixels, and the gradient is written out by hand.
+One frame per step is too little for torch: its convolutions and autograd cost twice what the arithmetic does. So every
+layer here is one matrix product over all pixels, with its gradient by hand.
 """
 
 import math
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.bonuses.pseudo_count import bonus_of_gain
+from offpiste.bonuses.pseudo_count import intrinsic_of_gain
 from offpiste.parsing import Range
 
 Gate = Literal["sum", "product"]
@@ -32,10 +32,10 @@ _HIDDEN = 64
 _POSITIONS = 4
 _BLOCKS = 2
 
-# A mask hides what comes later in reading order, so that only the beginning of a kernel is left.
-_FIRST_KERNEL, _FIRST_REACH, _FIRST_TAPS = 7 * 7, 3, 24  # mask A: what comes before the centre
+# Masks hide what comes later in raster order, so only the first taps of a kernel are left.
+_FIRST_KERNEL, _FIRST_REACH, _FIRST_TAPS = 7 * 7, 3, 24  # mask A: without the centre
 _BLOCK_KERNEL = 3 * 3
-_BLOCK_TAPS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 0))  # mask B: the centre, too
+_BLOCK_TAPS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 0))  # mask B: with the centre
 _POSITION_COLUMNS = slice(len(_BLOCK_TAPS) * _MAPS, len(_BLOCK_TAPS) * _MAPS + _POSITIONS)
 
 
@@ -44,15 +44,15 @@ class PixelCnnOptions:
     """Pseudo-counts of a PixelCNN (Ostrovski et al., 2017)."""
 
     decay: Annotated[float, Range(above=0)] = 1.0
-    """The factor c of the prediction gain, which is c·PG/√n after n steps."""
+    """c in the decayed prediction gain c·PG/√n, after n steps."""
     learning_rate: Annotated[float, Range(above=0)] = 1e-4
-    """Step size of RMSProp; one step per picture."""
+    """RMSProp step size; one step per frame."""
     gate: Gate = "sum"
-    """How a block joins tanh and sigmoid: `sum` as the released code does, `product` as the textbook has it."""
+    """How a block joins tanh and sigmoid: `sum` as in the released code, `product` as in van den Oord et al. (2016)."""
 
 
 class PixelCnn:
-    """The bonus of the picture in which the action was taken."""
+    """Pays N^(-1/2), N the pseudo-count of the newest frame."""
 
     Options = PixelCnnOptions
 
@@ -66,34 +66,34 @@ class PixelCnn:
         self._gain: float | None = None
 
     def observe(self, transition: Transition) -> float:
-        """Learn the newest picture and return the bonus for what that changed."""
+        """Take one step on the newest frame and return the intrinsic reward of its prediction gain."""
         self._observed += 1
         self._gain = self.prediction_gain(symbols(transition.frame))
-        return bonus_of_gain(decayed_gain(self._gain, self._observed, self.options.decay))
+        return intrinsic_of_gain(decayed_gain(self._gain, self._observed, self.options.decay))
 
     def scalars(self) -> dict[str, float]:
-        """Return the prediction gain of the last step, in nats, before it is decayed."""
+        """Return the prediction gain of the last step, in nats, before the decay."""
         return {} if self._gain is None else {"prediction_gain": self._gain}
 
     @torch.no_grad()
-    def prediction_gain(self, picture: NDArray[np.uint8]) -> float:
-        """Take one step on a picture of symbols and return the rise of its log-likelihood, in nats."""
+    def prediction_gain(self, frame: NDArray[np.uint8]) -> float:
+        """Take one step on a frame of symbols and return the rise of its log-likelihood, in nats."""
         network = self.network
-        inputs, target = network.read(picture)
+        inputs, target = network.read(frame)
         before = network.log_probabilities(inputs)
         likelihood_before = log_likelihood(before, target)
         network.differentiate(inputs, before, target)
         descend(network.parameters, network.gradient, self._mean_squares, self._momenta, self.options.learning_rate)
         likelihood_after = log_likelihood(network.log_probabilities(inputs), target)
-        return (likelihood_after - likelihood_before).item()  # the only wait for the device
+        return (likelihood_after - likelihood_before).item()  # the only synchronisation with the device
 
     def state(self) -> dict[str, Any]:
-        """Return weights, optimiser and count of pictures."""
+        """Return weights, RMSProp's statistics and the number of frames observed."""
         vectors = {name: vector.to("cpu", copy=True).numpy() for name, vector in self._vectors().items()}
         return {**vectors, "observed": self._observed}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         for name, vector in self._vectors().items():
             vector.copy_(torch.from_numpy(np.array(state[name])))
         self._observed = int(state["observed"])
@@ -107,12 +107,12 @@ class PixelCnn:
 
 
 class Network:
-    """Gives every pixel the probabilities of its 8 symbols, from the pixels before it in reading order.
+    """The probabilities of each pixel's 8 symbols, given the pixels before it in raster order.
 
-    A layer is a matrix [outputs, inputs] whose last column is the bias; for that, whatever it is multiplied with holds
-    ones. The position map, [pixels, 4], is an input that learns. All these lie in one vector, `parameters`, and their
-    gradients in another, `gradient`. What a layer reads and gives has a row for each pixel, [pixels, channels]; only
-    the first reads and the last gives [channels, pixels].
+    A layer is a matrix [outputs, inputs] whose last column is the bias; its input has a column of ones for that. The
+    position map [pixels, 4] is a learned input. All weights are views of one vector, `parameters`, and their gradients
+    of another, `gradient`. Activations are [pixels, channels]; only the input of the first layer and the output of the
+    last are [channels, pixels].
     """
 
     def __init__(
@@ -135,18 +135,18 @@ class Network:
         self._merged = torch.ones(pixels, _MAPS + 1, device=device)
         self._hidden = torch.ones(pixels, _HIDDEN + 1, device=device)
 
-    def read(self, picture: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
-        """Return what the first layer sees of a picture of symbols, [25, pixels], and its one-hot form, [8, pixels]."""
-        self._padded[_FIRST_REACH:, _FIRST_REACH:-_FIRST_REACH] = picture
-        windows = sliding_window_view(self._padded, picture.shape)  # [4, 7, height, width]
-        windows = windows.reshape(-1, picture.size)[: _FIRST_TAPS + 1]  # the pixels before, and the pixel itself
+    def read(self, frame: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
+        """Return the first layer's input [25, pixels] for a frame of symbols, and the frame one-hot, [8, pixels]."""
+        self._padded[_FIRST_REACH:, _FIRST_REACH:-_FIRST_REACH] = frame
+        windows = sliding_window_view(self._padded, frame.shape)  # [4, 7, height, width]
+        windows = windows.reshape(-1, frame.size)[: _FIRST_TAPS + 1]  # the pixels before, and the pixel itself
         inputs = torch.from_numpy(windows).to(self._levels.device).float()
         target = (inputs[-1] == self._levels).float()
         inputs[-1] = 1.0  # for the bias
         return inputs, target
 
     def log_probabilities(self, inputs: Tensor) -> Tensor:
-        """Return log p, [8, pixels], and keep what `differentiate` needs."""
+        """Return log p [8, pixels], and keep the activations for `differentiate`."""
         layers, net = self.layers, self._net
         torch.mm(inputs.t(), layers["first"].t(), out=net)
         for index, block in enumerate(self._blocks):
@@ -163,7 +163,7 @@ class Network:
         return torch.mm(layers["logits"], self._hidden.t()).log_softmax(0)
 
     def differentiate(self, inputs: Tensor, log_probabilities: Tensor, target: Tensor) -> None:
-        """Set `gradient` to that of the mean loss over pixels; only right after `log_probabilities`."""
+        """Set `gradient` to that of the mean loss over pixels; call right after `log_probabilities`."""
         layers, gradients, d_net = self.layers, self._gradients, self._d_net
         d_logits = log_probabilities.exp().sub_(target).div_(target.shape[1])  # [8, pixels]
         torch.mm(d_logits, self._hidden, out=gradients["logits"])
@@ -189,7 +189,7 @@ class Network:
 
 
 def first_weights(pixels: int, generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-    """Draw every layer: kernels uniform within ±√(3 / fan-in), of the kernel before it was masked, and biases 0.
+    """Draw every layer: kernels uniform within ±√(3 / fan-in), with the fan-in of the unmasked kernel, and biases 0.
 
     The kernels of channels 2k and 2k + 1 of a `gate` are those of map k's tanh and sigmoid; its columns are five taps
     of 16 maps, four positions, and two biases, that of the taps and that of the positions.
@@ -217,29 +217,29 @@ def first_weights(pixels: int, generator: np.random.Generator) -> dict[str, NDAr
 
 
 def symbols(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return every second pixel in both directions, in 8 levels of grey."""
+    """Return the frame at half the resolution, by taking every second pixel, in 8 grey levels."""
     return frame[::2, ::2] // np.uint8(256 // LEVELS)
 
 
 def log_likelihood(log_probabilities: Tensor, target: Tensor) -> Tensor:
-    """Return log ρ of a picture, in float64."""
+    """Return log ρ of a frame, in float64."""
     return log_probabilities.mul(target).sum(dtype=torch.float64)
 
 
 def decayed_gain(gain: float, observed: int, decay: float) -> float:
-    """Return c·PG/√n for the n-th picture; a gain below 0 counts as none."""
+    """Return c·PG/√n for the n-th frame; a gain below 0 counts as 0."""
     return decay * max(gain, 0.0) / math.sqrt(observed)
 
 
 def descend(parameters: Tensor, gradient: Tensor, mean_squares: Tensor, momenta: Tensor, learning_rate: float) -> None:
-    """Take one step of RMSProp as TensorFlow 1 does it, with ε inside the root; all but the gradient change."""
+    """Take one step of RMSProp as TensorFlow 1 does, with ε inside the root; updates all but the gradient in place."""
     mean_squares.mul_(0.9).addcmul_(gradient, gradient, value=0.1)
     momenta.mul_(0.9).addcdiv_(gradient, mean_squares.add(1e-4).sqrt_(), value=learning_rate)
     parameters.sub_(momenta)
 
 
 class _Block:
-    """The room of one gated block: what it reads of the net at every pixel, and what its gate gives."""
+    """Buffers of one gated block: its inputs at every pixel, and the output of its gate."""
 
     tanh: Tensor
     sigmoid: Tensor
@@ -247,27 +247,27 @@ class _Block:
     def __init__(self, size: tuple[int, int], net: Tensor, d_net: Tensor, device: str | torch.device) -> None:
         pixels = len(net)
         self.inputs = torch.ones(pixels, _POSITION_COLUMNS.stop + 2, device=device)  # ones for two biases
-        self.inputs[:, : _POSITION_COLUMNS.start] = 0.0  # neighbours beyond the edge stay 0
+        self.inputs[:, : _POSITION_COLUMNS.start] = 0.0  # neighbours outside the frame stay 0
         self.d_inputs = torch.empty_like(self.inputs)
         self.gated = torch.ones(pixels, _MAPS + 1, device=device)
         self._gathered = list(zip(_neighbours(self.inputs, size), _shifted(net, size), strict=True))
         self._scattered = list(zip(_shifted(d_net, size), _neighbours(self.d_inputs, size), strict=True))
 
     def gather(self, position_map: Tensor) -> None:
-        """Read the net around every pixel, and the position map."""
+        """Copy the taps around every pixel, and the position map, to the inputs."""
         for neighbour, net in self._gathered:
             neighbour.copy_(net)
         self.inputs[:, _POSITION_COLUMNS] = position_map
 
     def scatter(self, d_position_map: Tensor) -> None:
-        """Add the gradient of what was read to that of the net and of the position map."""
+        """Add the gradient of the inputs to that of the net and of the position map."""
         for d_net, d_neighbour in self._scattered:
             d_net.add_(d_neighbour)
         d_position_map.add_(self.d_inputs[:, _POSITION_COLUMNS])
 
 
 def _neighbours(inputs: Tensor, size: tuple[int, int]) -> list[Tensor]:
-    # For each tap its columns, at those pixels that have such a neighbour: [rows, columns, maps].
+    # For each tap its input columns, at the pixels that have such a neighbour: [rows, columns, maps].
     taps = inputs.view(*size, -1).split_with_sizes([_MAPS] * len(_BLOCK_TAPS) + [_POSITIONS + 2], -1)
     return [
         tap[max(0, -down) :, max(0, -right) : size[1] - max(0, right)]
@@ -276,9 +276,9 @@ def _neighbours(inputs: Tensor, size: tuple[int, int]) -> list[Tensor]:
 
 
 def _shifted(net: Tensor, size: tuple[int, int]) -> list[Tensor]:
-    # For each tap the neighbours themselves, in the same order.
-    picture = net.view(*size, _MAPS)
-    return [picture[: size[0] - max(0, -down), max(0, right) : size[1] - max(0, -right)] for down, right in _BLOCK_TAPS]
+    # For each tap the neighbours themselves, in the same order: [rows, columns, maps].
+    grid = net.view(*size, _MAPS)
+    return [grid[: size[0] - max(0, -down), max(0, right) : size[1] - max(0, -right)] for down, right in _BLOCK_TAPS]
 
 
 def _views(vector: Tensor, shapes: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:

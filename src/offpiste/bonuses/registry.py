@@ -1,7 +1,7 @@
-"""Find a bonus by name and make it: one of ours, an installed package's, or any class as module:Class.
+"""Find a bonus by name and build it: a built-in one, an installed package's entry point, or any module:Class.
 
-Only a bonus that is named module:Class is looked for in the current folder too, after all that is installed: no other
-command runs code that happens to lie there, and no file there takes the place of a library.
+Only a bonus named module:Class is searched for in the current folder too, after all that is installed: no other command
+runs code that happens to be there, and no file there shadows a library.
 """
 
 import dataclasses
@@ -31,22 +31,20 @@ _METHODS = ("observe", "state", "load_state")
 
 
 def built_in() -> dict[str, str]:
-    """Return by name where our own bonuses are, as the table of methods says."""
+    """Return the built-in bonuses: module:Class by name."""
     return {row.bonus.name: row.bonus_class for row in METHODS.values() if row.bonus_class is not None}
 
 
 def find(name: str) -> type[Any]:
     """Return the class of a bonus."""
     known = _declared()
-    place = name if ":" in name else known.get(name)
-    if place is None:
-        raise ConfigError(
-            f"no bonus named {name!r}{did_you_mean(name, known)} (a class of yours is named module:Class)"
-        )
-    module_name, _, class_name = place.partition(":")
+    path = name if ":" in name else known.get(name)
+    if path is None:
+        raise ConfigError(f"no bonus named {name!r}{did_you_mean(name, known)} (name a class of your own module:Class)")
+    module_name, _, class_name = path.partition(":")
     if not module_name or not class_name or module_name.startswith("."):
         raise ConfigError(f"cannot load the bonus {name!r}: name it module:Class, as in my_module:MyBonus")
-    if place == name and "" not in sys.path:
+    if path == name and "" not in sys.path:
         sys.path.append("")
     try:
         module = importlib.import_module(module_name)
@@ -64,40 +62,40 @@ def find(name: str) -> type[Any]:
 
 
 def is_declared(name: str) -> bool:
-    """Tell whether a bonus is one of ours or one that an installed package declares, by its name or by module:Class.
+    """Return whether a bonus is built in or an installed package's entry point, by its name or by module:Class.
 
-    That its module can be imported would not be enough: importing some does harm, whoever installed them.
+    That its module can be imported would not be enough: importing runs it, and some installed modules do harm.
     """
     known = _declared()
     return name in known or name in known.values()
 
 
 def _declared() -> dict[str, str]:
-    """Return by name where the bonuses are that can be asked for by name."""
+    """Return all bonuses that have a name: module:Class by name."""
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)} | built_in()
 
 
 def import_path(kind: type[Any]) -> str:
-    """Return the name by which a class is found, module:Class."""
+    """Return the module:Class of a class."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _reason(error: Exception, module_name: str) -> str:
-    """Return why a module could not be imported, and in which line of which file."""
+    """Return why a module could not be imported, with file and line."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
         if module_name.endswith(".py"):
-            return "leave out .py, for a module has the name of its file without it"
-        return f"{error}, neither installed nor in {Path.cwd()}; go to the folder of its file"
-    words = f"{type(error).__name__}: {error}"
+            return "leave out .py: a module is named without it"
+        return f"{error}, neither installed nor in {Path.cwd()}; run in the folder of its file"
+    message = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
-    files = [frame.filename for frame in frames if frame.name == "<module>"]  # not the libraries that it calls
-    if not files or isinstance(error, SyntaxError):  # which names its place itself
-        return words
-    return f"{words} ({files[-1]}, line {[frame.lineno for frame in frames if frame.filename == files[-1]][-1]})"
+    files = [frame.filename for frame in frames if frame.name == "<module>"]  # not those of libraries that it calls
+    if not files or isinstance(error, SyntaxError):  # whose message has file and line
+        return message
+    return f"{message} ({files[-1]}, line {[frame.lineno for frame in frames if frame.filename == files[-1]][-1]})"
 
 
 def build(config: BonusConfig, context: Context) -> Bonus | None:
-    """Make the bonus of a run, or return None where it has none."""
+    """Return the bonus of a run, or None where it has none."""
     if config.name == "none":
         return None
     options = options_of(config)
@@ -111,15 +109,17 @@ def build(config: BonusConfig, context: Context) -> Bonus | None:
 
 
 def options_of(config: BonusConfig) -> Any:
-    """Return the options of a run's bonus; refuse those that it does not have."""
+    """Return the options of a run's bonus; raise `ConfigError` for one that it does not have."""
     kind = find(config.name)
     if not dataclasses.is_dataclass(getattr(kind, "Options", None)):
-        raise ConfigError(f"the bonus {config.name!r} has no `Options`: a frozen dataclass, empty if it has no options")
+        raise ConfigError(
+            f"the bonus {config.name!r} has no `Options`; add a frozen dataclass, empty if it has no options"
+        )
     return from_dict(kind.Options, config.options, where="bonus.options.")
 
 
 def source_digest(name: str) -> str | None:
-    """Return the hash of the file that a bonus of somebody else's is written in; ours have a version instead."""
+    """Return the hash of the source file of a bonus, or None for a built-in one, which RESULTS_VERSION covers."""
     if name == "none" or name in built_in():
         return None
     file = getattr(sys.modules[find(name).__module__], "__file__", None)
@@ -128,7 +128,7 @@ def source_digest(name: str) -> str | None:
 
 @contextmanager
 def seeded_globals(seed: int) -> Iterator[None]:
-    """Seed the global generators of torch, numpy and Python for a while, and put them back as they were."""
+    """Seed the global generators of torch, numpy and Python within the block, and restore them after it."""
     before: tuple[Any, ...] = (random.getstate(), np.random.get_state(), torch.get_rng_state())  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002

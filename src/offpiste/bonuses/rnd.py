@@ -1,10 +1,10 @@
-"""Random network distillation (Burda et al., 2019): how far a trained network is from a random one that never trains.
+"""Random network distillation (Burda et al., 2019): the error of a predictor of a fixed random network's features.
 
-Both see the newest picture only, normalised pixel by pixel; the trained one takes one step per picture, after its
-bonus was taken. The benchmark's paper and the code that its authors released do not say the same, so there are two:
-`Rnd` pays the paper's ‖f̂ - f‖² and normalises pictures by their true running mean and deviation; `RndReleased` pays
-what the code pays, quirks included, and is described there. Neither has the two value heads, the endless returns and
-the random warm-up of Burda et al.; convolutions are padded as in the released code.
+Both see the newest frame only, normalised per pixel; the predictor takes one step per frame, after its reward was
+computed. The benchmark's paper and its released code disagree, so there are two: `Rnd` pays the paper's ‖f̂ - f‖² on
+frames normalised by their running mean and standard deviation; `RndReleased` pays what the code pays, quirks included.
+Neither has the two value heads, the non-episodic returns and the random warm-up of Burda et al.; convolutions are
+padded as in the released code.
 """
 
 import math
@@ -23,6 +23,8 @@ from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the convolutions."""
+_OBSERVED = "pictures"
+"""The key of the number of frames observed, in a checkpoint."""
 _MAX_INPUT = 5.0
 _MIN_DEVIATION = 1e-8
 
@@ -40,37 +42,37 @@ class RndOptions:
 
 
 class Rnd:
-    """Pays ‖f̂ - f‖², the sum over the features, for frames normalised by the true running mean and deviation."""
+    """Pays ‖f̂ - f‖², summed over the features, on frames normalised by their running mean and standard deviation."""
 
     Options = RndOptions
 
     def __init__(self, options: RndOptions, context: Context) -> None:
         self._distillation = Distillation(options, context)
-        self._pictures = 0
+        self._observed = 0
         self._mean = np.zeros(context.frame_shape)
         self._squares = np.zeros(context.frame_shape)
 
     def observe(self, transition: Transition) -> float:
-        """Return the squared distance of the two networks on this picture, then let the predictor learn it."""
+        """Return the predictor's squared error on the newest frame, then train it on that."""
         frame = transition.frame
-        self._pictures += 1
-        self._mean, self._squares = welford(self._mean, self._squares, frame, self._pictures)
-        deviation = np.maximum(np.sqrt(self._squares / self._pictures), _MIN_DEVIATION)
+        self._observed += 1
+        self._mean, self._squares = welford(self._mean, self._squares, frame, self._observed)
+        deviation = np.maximum(np.sqrt(self._squares / self._observed), _MIN_DEVIATION)
         return self._distillation.learn(normalise(frame, self._mean, deviation))
 
     def scalars(self) -> dict[str, float]:
-        """Return the loss of the predictor on the last frame."""
+        """Return the predictor's loss on the last frame."""
         return self._distillation.scalars()
 
     def state(self) -> dict[str, Any]:
-        """Return both networks, the optimiser moments and the statistics as plain arrays."""
-        statistics = {"pictures": self._pictures, "mean": self._mean.copy(), "squares": self._squares.copy()}
+        """Return both networks, Adam's moments and the statistics as plain arrays."""
+        statistics = {_OBSERVED: self._observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
         return self._distillation.state() | statistics
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self._distillation.load_state(state)
-        self._pictures = state["pictures"]
+        self._observed = state[_OBSERVED]
         self._mean, self._squares = state["mean"].copy(), state["squares"].copy()
 
 
@@ -83,13 +85,13 @@ class RndReleasedOptions(RndOptions):
 
 
 class RndReleased:
-    """Pays (L - mean) / spread, where L is the mean squared error over the features and both are running statistics.
+    """Pays (L - mean) / spread, where L is the predictor's loss and both are its running statistics.
 
-    As released, a spread is like a variance, no root is taken, and the statistics of the picture are fed with the
-    picture as the networks see it, normalised and clipped, which makes the input almost binary. The code does not fix
-    whether L is compared with the statistics before or after they saw it; we take those after, which its control
-    dependency asks for, so that the first bonus is 0. Ours are float64; theirs are float32, where counts past 2^24 are
-    no longer exact.
+    As in the released code, the spread tends to the variance, since no root is taken, and the pixel statistics are
+    updated with the normalised and clipped frame, which makes the input almost binary. The code does not determine
+    whether L is compared with the statistics before or after their update; we take those after, which its control
+    dependency asks for, so that the first reward is 0. Ours are float64; theirs are float32, where counts past 2^24 are
+    not exact.
     """
 
     Options = RndReleasedOptions
@@ -97,28 +99,28 @@ class RndReleased:
 
     def __init__(self, options: RndReleasedOptions, context: Context) -> None:
         self._distillation = Distillation(options, context)
-        self._pictures = 0
+        self._observed = 0
         self._mean = np.zeros(context.frame_shape)
         self._spread = np.ones(context.frame_shape)
         self._loss_mean, self._loss_spread = 0.0, 1.0
 
     def observe(self, transition: Transition) -> float:
-        """Return how unusual the predictor's loss on this picture is, then let the predictor learn it."""
-        self._pictures += 1
+        """Return the predictor's loss on the newest frame, normalised, then train it on that."""
+        self._observed += 1
         seen = normalise(transition.frame, self._mean, self._spread)
-        self._mean, self._spread = released_moments(self._mean, self._spread, seen, self._pictures)
+        self._mean, self._spread = released_moments(self._mean, self._spread, seen, self._observed)
         loss = self._distillation.learn(seen) / self._distillation.features
-        self._loss_mean, self._loss_spread = released_moments(self._loss_mean, self._loss_spread, loss, self._pictures)
+        self._loss_mean, self._loss_spread = released_moments(self._loss_mean, self._loss_spread, loss, self._observed)
         return (loss - self._loss_mean) / self._loss_spread
 
     def scalars(self) -> dict[str, float]:
-        """Return the loss of the predictor on the last frame, and its running mean."""
+        """Return the predictor's loss on the last frame, and its running mean."""
         return self._distillation.scalars() | {"predictor_loss_mean": self._loss_mean}
 
     def state(self) -> dict[str, Any]:
-        """Return both networks, the optimiser moments and the statistics as plain arrays and numbers."""
+        """Return both networks, Adam's moments and the statistics as plain arrays and numbers."""
         return self._distillation.state() | {
-            "pictures": self._pictures,
+            _OBSERVED: self._observed,
             "mean": self._mean.copy(),
             "spread": self._spread.copy(),
             "loss_mean": self._loss_mean,
@@ -126,15 +128,15 @@ class RndReleased:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self._distillation.load_state(state)
-        self._pictures = state["pictures"]
+        self._observed = state[_OBSERVED]
         self._mean, self._spread = state["mean"].copy(), state["spread"].copy()
         self._loss_mean, self._loss_spread = state["loss_mean"], state["loss_spread"]
 
 
 class Distillation:
-    """A random network and one that learns to give the same features."""
+    """A fixed random target network, and a predictor trained to output the same features."""
 
     def __init__(self, options: RndOptions, context: Context) -> None:
         self.features = options.features
@@ -143,12 +145,12 @@ class Distillation:
         self.predictor = self._network(context, hidden_layers=2)
         self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=options.learning_rate, eps=1e-5, fused=True)
         self.loss: float | None = None
-        """Mean squared error over the features on the last frame; not part of the state."""
+        """The predictor's mean squared error over the features on the last frame; not part of the state."""
         self._input = np.empty((1, 1, *context.frame_shape), np.float32)
 
-    def learn(self, picture: NDArray[np.float64]) -> float:
-        """Return ‖f̂ - f‖² on a normalised picture, then take one step on its mean over the features."""
-        self._input[0, 0] = picture
+    def learn(self, frame: NDArray[np.float64]) -> float:
+        """Return ‖f̂ - f‖² on a normalised frame, then take one step on its mean over the features."""
+        self._input[0, 0] = frame
         x = torch.from_numpy(self._input).to(self._device)
         distance = (self.predictor(x) - self.target(x)).square().sum()
         self._optimizer.zero_grad()
@@ -159,16 +161,16 @@ class Distillation:
         return summed
 
     def scalars(self) -> dict[str, float]:
-        """Return the loss of the predictor on the last frame, once there was one."""
+        """Return the predictor's loss on the last frame; empty before the first."""
         return {} if self.loss is None else {"predictor_loss": self.loss}
 
     def state(self) -> dict[str, Any]:
-        """Return both networks and the optimiser moments as plain arrays."""
+        """Return both networks and Adam's moments as plain arrays."""
         networks = network_arrays(self.target, "target/") | network_arrays(self.predictor, "predictor/")
         return networks | adam_arrays(self._optimizer, self.predictor, "adam/")
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         load_network(self.target, state, "target/")
         load_network(self.predictor, state, "predictor/")
         load_adam(self._optimizer, self.predictor, state, "adam/")
@@ -179,7 +181,7 @@ class Distillation:
 
 
 class FeatureNetwork(nn.Module):
-    """Maps a normalised frame [1, 1, height, width] to features, through hidden layers if it has any."""
+    """Maps a normalised frame [1, 1, height, width] to features, through `hidden_layers` linear layers."""
 
     def __init__(
         self, frame_shape: tuple[int, int], features: int, hidden_layers: int, generator: np.random.Generator
@@ -198,7 +200,7 @@ class FeatureNetwork(nn.Module):
         """Return the features, [1, features]."""
         for convolution in self.convolutions:
             x = functional.leaky_relu(convolution(x), 0.2)  # [1, channels, height, width]
-        x = x.permute(0, 2, 3, 1).flatten(1)  # in the order that lies in memory, so that nothing is copied
+        x = x.permute(0, 2, 3, 1).flatten(1)  # the memory layout of channels_last, so nothing is copied
         *hidden, head = self.linears
         for linear in hidden:
             x = torch.relu(linear(x))
@@ -216,14 +218,14 @@ def normalise(
 def welford(
     mean: NDArray[np.float64], squares: NDArray[np.float64], value: NDArray[Any], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean and sum of squared deviations after one more value, the `count`-th."""
+    """Return the running mean and sum of squared deviations after the `count`-th value (Welford, 1962)."""
     change = value - mean
     mean = mean + change / count
     return mean, squares + change * (value - mean)
 
 
 def released_moments(mean: Number, spread: Number, value: Number, count: int) -> tuple[Number, Number]:
-    """Return the released code's mean and "std" after one more value, the `count`-th, from 0 and 1 at the start.
+    """Return the released code's running mean and "std" after the `count`-th value; they start at 0 and 1.
 
     The spread tends to the variance, since no root is taken.
     """
@@ -234,7 +236,7 @@ def released_moments(mean: Number, spread: Number, value: Number, count: int) ->
 
 @torch.no_grad()
 def initialise(network: nn.Module, generator: np.random.Generator) -> None:
-    """Draw the weights of every layer as a random orthogonal matrix [outputs, inputs] times √2; biases are 0."""
+    """Draw every layer's weights as a random orthogonal matrix [outputs, inputs] times √2; biases are 0."""
     for parameter in network.parameters():
         if parameter.dim() == 1:
             parameter.zero_()
@@ -244,8 +246,8 @@ def initialise(network: nn.Module, generator: np.random.Generator) -> None:
 
 
 def orthogonal(rows: int, columns: int, generator: np.random.Generator) -> Tensor:
-    """Return a matrix whose rows, or columns if they are fewer, are orthonormal, each such matrix equally likely."""
+    """Return a uniformly random matrix whose rows, or columns if they are fewer, are orthonormal."""
     gaussian = generator.standard_normal((max(rows, columns), min(rows, columns)))
-    q, r = torch.linalg.qr(torch.from_numpy(gaussian))  # on the run's threads, where numpy's takes all and crawls
-    drawn: Tensor = q * r.diagonal().sign()  # without the signs, not every matrix is equally likely
+    q, r = torch.linalg.qr(torch.from_numpy(gaussian))  # on the run's threads; numpy's takes all cores and is slow
+    drawn: Tensor = q * r.diagonal().sign()  # without the signs the distribution is not uniform
     return drawn if rows >= columns else drawn.T

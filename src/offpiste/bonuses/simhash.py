@@ -1,8 +1,8 @@
 """SimHash counts (Tang et al., 2017, "#Exploration"): frames with the same code sgn(A g(s)) count as one.
 
-g(s) is the newest frame, averaged to 42×42 pixels and scaled to [-1, 1]; A is drawn once; this visit counts too. The
-paper has 16 to 512 bits with β = 2.56 / bits and prefers 256; 64 keep the table of counts small in a run of 50 million
-steps.
+g(s) is the newest frame, area-averaged to 42×42 pixels and scaled to [-1, 1]; A is drawn once; n includes this visit.
+The paper uses 16 to 512 bits with β = 2.56 / bits and prefers 256; 64 keep the table of counts small in a run of 50
+million steps.
 """
 
 import math
@@ -23,7 +23,7 @@ class SimHashOptions:
     """How finely frames are distinguished."""
 
     bits: Annotated[int, Range(min=1, max=4_096)] = 64
-    """Length of a code; the more bits, the more frames count by themselves."""
+    """Length of a code; with more bits, fewer frames share one."""
 
 
 class SimHash:
@@ -36,7 +36,7 @@ class SimHash:
         self._counts: dict[bytes, int] = {}
 
     def observe(self, transition: Transition) -> float:
-        """Count the frame and return its bonus."""
+        """Count the newest frame and return its reward."""
         small = cv2.resize(transition.frame, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA) / np.float32(127.5) - 1
         code = np.packbits(self._directions @ small.ravel() > 0).tobytes()
         self._counts[code] = self._counts.get(code, 0) + 1

@@ -1,8 +1,8 @@
-"""Which rooms and cells a run has found, when it first did, and how often it has been there.
+"""Which rooms and cells a run has visited, when first, and how often.
 
-Where the game's memory says where the player is, a cell is that place in steps of 8 pixels, within its room and level.
-Where it does not, a cell is a coarse picture as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shades, hashed
-to 20 bits, so that the count is a lower bound which saturates near a million.
+Where the game's RAM locates the player, a cell is 8×8 pixels within its room and level. Where it does not, a cell is a
+downscaled frame as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shades, hashed to 20 bits, so that the count
+is a lower bound that saturates near a million.
 """
 
 import zlib
@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 from offpiste.store.records import UNKNOWN
 from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
-_PICTURES = 2**20
-NOTHING_FOUND: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
-"""The columns of an episode of which nothing is counted."""
+_FRAME_CELLS = 2**20
+NOT_COUNTED: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
+"""The columns of an evaluation episode, whose coverage is not counted."""
 
 
 class Coverage:
-    """Counts rooms and cells, over the run and within the current episode."""
+    """Counts visited rooms and cells, over the run and within the current episode."""
 
     def __init__(self, location: Location | None) -> None:
         self._location = location
         self._seen_rooms = np.zeros(ROOMS, np.bool_)
-        self._seen_cells = np.zeros(_PICTURES if location is None else ROOMS * CELLS_PER_ROOM, np.bool_)
+        self._seen_cells = np.zeros(_FRAME_CELLS if location is None else ROOMS * CELLS_PER_ROOM, np.bool_)
         self._first_steps = np.full(self._seen_cells.size, UNKNOWN, np.int64)
         self._visits = np.zeros(self._seen_cells.size, np.int64)
-        self._tells_rooms = location is not None and location.room is not None
+        self._knows_rooms = location is not None and location.room is not None
         self.rooms_found = 0
         self.cells_found = 0
         self._rooms: set[int] = set()
@@ -39,8 +39,8 @@ class Coverage:
         self._cells_new = 0
 
     def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8], step: int) -> None:
-        """Note where the player is after this many steps of training."""
-        room, cell = (0, frame_cell(frame)) if self._location is None else self._location.place(ram)
+        """Count a visit to the player's room and cell after this many training steps."""
+        room, cell = (0, frame_cell(frame)) if self._location is None else self._location.locate(ram)
         self._rooms.add(room)
         self._cells.add(cell)
         if not self._seen_rooms[room]:
@@ -55,8 +55,8 @@ class Coverage:
         self._visits[cell] += 1
 
     def end_episode(self) -> dict[str, int | None]:
-        """Return the columns of the episode that just ended, and begin the next."""
-        rooms = (len(self._rooms), self._rooms_new) if self._tells_rooms else (None, None)
+        """Return the columns of the episode that ended, and begin the next."""
+        rooms = (len(self._rooms), self._rooms_new) if self._knows_rooms else (None, None)
         columns = {
             "rooms_visited": rooms[0],
             "rooms_new": rooms[1],
@@ -69,11 +69,11 @@ class Coverage:
 
     def totals(self) -> dict[str, int | None]:
         """Return the columns of an iteration."""
-        rooms = self.rooms_found if self._tells_rooms else None
+        rooms = self.rooms_found if self._knows_rooms else None
         return {"rooms_total": rooms, "cells_total": self.cells_found}
 
     def state(self) -> dict[str, Any]:
-        """Return what `load_state` needs."""
+        """Return all but the steps and visits of `cells()`."""
         return {
             "seen_rooms": np.packbits(self._seen_rooms),
             "seen_cells": np.packbits(self._seen_cells),
@@ -84,7 +84,7 @@ class Coverage:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was asked for."""
+        """Restore from `state()`."""
         self._seen_rooms = np.unpackbits(state["seen_rooms"]).astype(np.bool_)
         self._seen_cells = np.unpackbits(state["seen_cells"]).astype(np.bool_)
         self.rooms_found = int(self._seen_rooms.sum())
@@ -95,7 +95,7 @@ class Coverage:
         self._cells_new = state["cells_new"]
 
     def cells(self) -> dict[str, NDArray[np.int64]]:
-        """Return the columns of the table `cells`, of the visited cells alone; without those that are not known."""
+        """Return the columns of the table `cells`, one row per visited cell; without columns that are not known."""
         cells = np.flatnonzero(self._seen_cells)
         located = {} if self._location is None else self._location.decode(cells)
         return located | {"cell": cells, "first_step": self._first_steps[cells], "visits": self._visits[cells]}
@@ -107,6 +107,6 @@ class Coverage:
 
 
 def frame_cell(frame: NDArray[np.uint8]) -> int:
-    """Return the number of a coarse picture."""
+    """Return the cell of a frame: the hash of its downscaled copy."""
     coarse = cv2.resize(frame, (11, 8), interpolation=cv2.INTER_AREA) // 32
-    return zlib.crc32(coarse.tobytes()) % _PICTURES
+    return zlib.crc32(coarse.tobytes()) % _FRAME_CELLS

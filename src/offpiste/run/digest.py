@@ -1,4 +1,4 @@
-"""One hash of all that makes a run what it is, to tell whether two runs are the same."""
+"""One hash of a run's state and records: two runs are the same if their digests are equal."""
 
 import hashlib
 import json
@@ -17,16 +17,16 @@ from offpiste.store.storage import Folder
 
 
 def digest(folder: Folder) -> str:
-    """Return one hash of all that a run's newest checkpoint holds and that does not depend on the machine.
+    """Return one hash of all that is reproducible in a run's newest checkpoint.
 
-    Covered are weights, optimiser, decoded frames, priorities, generators, the emulator, coverage, the bonus model
-    and the rows of the reproducible tables; left out are wall clock, rates and attempts.
+    That is weights, optimiser, decompressed frames, priorities, generators, the emulator, coverage, the bonus model and
+    the rows of the reproducible tables; wall clock, rates and attempts are left out.
     """
     config = read_config(folder)
     refuse_results_only(folder)
     restored = newest_whole(folder)
     if restored is None:
-        raise StoreError(f"{folder.location} holds no checkpoint yet")
+        raise StoreError(f"{folder.location} has no checkpoint yet; train the run first")
     hasher = hashlib.sha256()
     for key in (layout.LOOP, layout.COVERAGE, layout.AGENT, layout.BONUS):
         if key in restored.objects:

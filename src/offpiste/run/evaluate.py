@@ -1,4 +1,4 @@
-"""Play a trained agent without learning, as the evaluation phase does."""
+"""Play a trained agent without learning, as the evaluation phase of a run does."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from offpiste.worlds.registry import open_world
 
 @dataclass(frozen=True)
 class Played:
-    """One episode."""
+    """The return and length of one episode."""
 
     game_return: float
     steps: int
@@ -43,7 +43,7 @@ def evaluate(
 
 
 def evaluation_policy(config: RunConfig, agent: Rainbow, seed: int) -> Policy:
-    """Return how an agent acts in evaluation."""
+    """Return the policy of an agent in evaluation: ε-greedy, with noise where the configuration says so."""
     exploration, actions = config.exploration, stream(seed, "evaluation actions")
     noise = stream(seed, "evaluation noise") if exploration.evaluation_noise else None
     return lambda state: agent.act(state, exploration.epsilon_evaluation, actions, noise)

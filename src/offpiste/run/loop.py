@@ -1,7 +1,7 @@
-"""The algorithm: learn, act, step, ask for the intrinsic reward, store; one agent step at a time, in Dopamine's order.
+"""The algorithm: update, act, step, intrinsic reward, store; one agent step at a time, in Dopamine's order.
 
-The loop knows nothing of files, and what it counts is the tracker's. Between two steps its state is complete: `state`
-and `load_state` carry everything that the future depends on.
+The loop knows nothing of files, and the tracker does its counting. Between two steps `state` and `immutable` return
+everything that later steps depend on, and `load_state` restores it.
 """
 
 import math
@@ -30,10 +30,10 @@ STREAMS = ("actions", "noise", "replay", "bonus", "evaluation actions", "evaluat
 
 
 class Loop:
-    """One run from its configuration; iterate over `steps()` for as long as wanted."""
+    """One run from its configuration; iterate over `steps()` to train it."""
 
     def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
-        """Make the run's parts; a bonus given here stands in for the one that the configuration names."""
+        """Build world, agent, bonus and replay; a bonus given here replaces the configured one."""
         self.config = config
         self._streams = {name: stream(config.seed, name) for name in STREAMS}
         self.world = open_world(config.game, config.world, stream(config.seed, "game"), config.seed)
@@ -44,17 +44,17 @@ class Loop:
 
     @cached_property
     def _evaluation_world(self) -> World:
-        """A world and streams of its own: whether a run is evaluated does not change how it trains."""
+        """A separate world with its own random streams: evaluation does not change training."""
         config = self.config
         return open_world(config.game, config.world, stream(config.seed, "evaluation game"), config.seed)
 
     @property
     def learning(self) -> bool:
-        """Whether there is enough history to learn from."""
+        """Whether the warm-up is over."""
         return self.replay.added > self.config.agent.min_history_steps
 
     def steps(self) -> Iterator[Step]:
-        """Take one agent step after the other, without end."""
+        """Take agent steps, of training and evaluation, without end."""
         while True:
             yield self._train_step() if self.tracker.phase == "train" else self._evaluation_step()
 
@@ -79,13 +79,13 @@ class Loop:
         return self.tracker.count_training(transition, intrinsic)
 
     def update(self) -> None:
-        """Draw a batch from the replay, and let the agent and a bonus that can learn from it."""
+        """Sample a batch and update the agent, then a `LearningBonus`, on it."""
         batch = self.replay.sample(self.config.agent.batch_size)
         returns = n_step_returns(batch, self.config.bonus, self.config.agent.discount)
         update = self.agent.learn(batch, returns, self._streams["noise"])
         if not math.isfinite(update.loss):
-            advice = "lower agent.learning_rate or the scale of the bonus, or look for values that are not finite"
-            raise NotFinite(f"the loss became {update.loss} at step {self.tracker.training_steps:,}; {advice}")
+            step, advice = self.tracker.training_steps, "lower agent.learning_rate or bonus.scale"
+            raise NotFinite(f"the loss must be finite, got {update.loss} at step {step:,}; {advice}")
         self.replay.update_priorities(batch.indices, update.priorities)
         if isinstance(self.bonus, LearningBonus):
             self.bonus.learn(batch)
@@ -95,7 +95,9 @@ class Loop:
         intrinsic = bonus.observe(transition)
         if not math.isfinite(intrinsic):
             step = self.tracker.training_steps + 1
-            raise NotFinite(f"the bonus was {intrinsic} at step {step:,}; offpiste check-bonus tells more about it")
+            raise NotFinite(
+                f"the bonus must be finite, got {intrinsic} at step {step:,}; run offpiste check-bonus on it"
+            )
         return intrinsic
 
     def _evaluation_step(self) -> Step:
@@ -108,7 +110,7 @@ class Loop:
         return self.tracker.count_evaluation(take_step(world, action, self.tracker.episode.steps))
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return, by object, copies of all that changes from step to step; `lasting` has the rest."""
+        """Return, by object of the checkpoint, copies of the mutable state; `immutable` has the rest."""
         state = self.tracker.state()
         state[layout.LOOP] |= {
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
@@ -120,11 +122,11 @@ class Loop:
         return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return the parts of the state that never change once they exist, each as a function that packs it."""
+        """Return, by key, the objects that never change once they exist, each as a function that packs it."""
         return self.replay.immutable()
 
     def load_state(self, state: Mapping[str, dict[str, Any]], immutable: Mapping[str, bytes]) -> None:
-        """Restore from `state()` and `lasting()`."""
+        """Restore from `state()` and `immutable()`."""
         loop = state[layout.LOOP]
         self.tracker.load_state(state)
         for name, draws in self._streams.items():
@@ -139,7 +141,7 @@ class Loop:
 
 
 def new_agent(config: RunConfig, world: World) -> Rainbow:
-    """Return the agent of a run before its first step."""
+    """Return the untrained agent of a run."""
     noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
     weights, device = stream(config.seed, "weights"), config.machine.device
     return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale)
@@ -152,7 +154,7 @@ def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
 
 
 def build_bonus(config: RunConfig, world: World, generator: np.random.Generator) -> Bonus | None:
-    """Return the bonus of a run before its first step, or None where it has none."""
+    """Return the untrained bonus of a run, or None where it has none."""
     stack, height, width = world.state_shape
     context = Context(config.game, world.action_count, stack, (height, width), generator, config.machine.device)
     return build(config.bonus, context)

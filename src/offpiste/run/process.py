@@ -1,4 +1,4 @@
-"""The process that a run lives in: its device and threads, and who it is."""
+"""The process that trains a run: torch's device, threads and determinism, and the attempt's record."""
 
 import platform
 import socket
@@ -18,24 +18,26 @@ _LIBRARIES = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
 
 
 def prepare(machine: MachineConfig) -> None:
-    """Set torch up for exact repetition, and say at once if the device cannot be used.
+    """Make torch deterministic, and refuse a device that is not there.
 
-    Numbers too small for a full mantissa count as 0: the means of gradients that have stopped fade into them, a quarter
-    of all after a thousand updates, and a processor that computes with them takes a third longer for an update.
+    Denormals are flushed to 0: Adam's means of vanished gradients decay into them, a quarter of all after a thousand
+    updates, and an update then takes a third longer.
     """
     torch.set_num_threads(machine.threads)
-    torch.set_flush_denormal(True)  # before any thread of torch's own is started, which takes it over
+    torch.set_flush_denormal(True)  # before torch starts threads, which inherit it
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     _keep_single_precision()
     device = torch.device(machine.device)
     if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
         found = torch.cuda.device_count()
-        raise ConfigError(f"machine.device is {machine.device!r}, but torch finds {found} GPUs here; cpu always works")
+        raise ConfigError(
+            f"machine.device must be cpu or one of {found} GPUs, got {machine.device!r}; set machine.device to cpu"
+        )
 
 
 def _keep_single_precision() -> None:
-    """Let fp32 mean fp32: on GPUs from Ampere on, convolutions otherwise compute in TF32, which has 10 bits for 23."""
+    """Let fp32 mean fp32: GPUs from Ampere on otherwise convolve in TF32, with a mantissa of 10 bits for 23."""
     backends: Any = torch.backends
     if hasattr(backends, "fp32_precision"):  # since torch 2.9
         cudnn, mkldnn = backends.cudnn, backends.mkldnn
@@ -44,14 +46,14 @@ def _keep_single_precision() -> None:
         for part in (mkldnn, mkldnn.conv, mkldnn.rnn, mkldnn.matmul):
             part.fp32_precision = "ieee"
     with warnings.catch_warnings():
-        # Some versions warn of the older switches, but one that contradicts the newer ones would be an error.
+        # Some versions deprecate the older switches, yet fail if they contradict the newer ones.
         warnings.simplefilter("ignore")
         torch.set_float32_matmul_precision("highest")
         backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = False
 
 
 def about_this_process(machine: MachineConfig) -> AttemptRow:
-    """Return what the records say of this process, before it has taken over a run."""
+    """Return the attempt's row for this process, before it has restored a run."""
     versions = {"python": platform.python_version(), "offpiste": offpiste.__version__, "results": str(RESULTS_VERSION)}
     versions |= {name: version(name) for name in _LIBRARIES}
     device = torch.device(machine.device)

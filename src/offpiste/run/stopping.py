@@ -1,4 +1,4 @@
-"""How a process is told to stop: SIGTERM and Ctrl-C, noted so that it can save first."""
+"""SIGTERM and Ctrl-C, caught so that a run can write a checkpoint first."""
 
 import signal
 import threading
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 class StopSignal:
-    """Which signal asked the process to stop, if one did."""
+    """The signal that asked the process to stop, or None."""
 
     number: int | None = None
 
     def __call__(self, number: int, _frame: object) -> None:
-        """Take the signal; the second Ctrl-C ends the process at once, without a checkpoint."""
+        """Store the signal; a second Ctrl-C ends the process at once, without a checkpoint."""
         if self.number == number == signal.SIGINT:
             raise KeyboardInterrupt
         self.number = number
@@ -20,7 +20,7 @@ class StopSignal:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """Catch SIGTERM and SIGINT for a while, so that a checkpoint can be written first."""
+    """Catch SIGTERM and SIGINT within the block; does nothing outside the main thread."""
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -1,6 +1,6 @@
-"""Curves while training, for TensorBoard, where the run's folder is on a local disk.
+"""TensorBoard scalars while training, where the run's folder is on a local disk.
 
-They are for looking at and in no record, so whatever goes wrong with them ends them and not the run.
+They are a convenience beside the records, so a failure ends the curves and not the run.
 """
 
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ class TensorBoard:
     """Writes scalars over agent steps of training; does nothing where the folder is not local."""
 
     def __init__(self, folder: Folder, start_step: int) -> None:
-        """Open the curves; points at or after `start_step`, left by an earlier attempt, no longer show."""
+        """Open the event file; points of earlier attempts at or after `start_step` are hidden."""
         self.note = ""
-        """What went wrong, if anything did."""
+        """Why no more curves are written, if so."""
         self._writer = None
         if folder.local_path is None:
             return
@@ -40,21 +40,21 @@ class TensorBoard:
             self._writer = SummaryWriter(str(folder.local_path / "tensorboard"), purge_step=start_step)
 
     def episode(self, row: EpisodeRow) -> None:
-        """Draw one episode."""
-        self._draw(f"{row.phase}_episode", row, _EPISODE)
+        """Write the scalars of an episode."""
+        self._write(f"{row.phase}_episode", row, _EPISODE)
 
     def iteration(self, row: IterationRow) -> None:
-        """Draw one iteration."""
-        self._draw(f"{row.phase}_iteration", row, _ITERATION)
+        """Write the scalars of an iteration."""
+        self._write(f"{row.phase}_iteration", row, _ITERATION)
 
     def close(self) -> None:
-        """Write what is left and close; closing twice does no harm."""
+        """Flush and close; may be called twice."""
         if self._writer is not None:
             with self._guard():
                 self._writer.close()
         self._writer = None
 
-    def _draw(self, group: str, row: EpisodeRow | IterationRow, names: tuple[str, ...]) -> None:
+    def _write(self, group: str, row: EpisodeRow | IterationRow, names: tuple[str, ...]) -> None:
         if self._writer is None:
             return
         with self._guard():
@@ -65,11 +65,9 @@ class TensorBoard:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Give up the curves if anything fails: also what a thread of the writer's met since the last call."""
+        """Stop writing curves on any error, also one from the writer's thread since the last call."""
         try:
             yield
         except Exception as error:
             self._writer = None
-            self.note = (
-                f"no more curves are written for TensorBoard; training continues: {type(error).__name__}: {error}"
-            )
+            self.note = f"TensorBoard curves stopped, training continues: {type(error).__name__}: {error}"

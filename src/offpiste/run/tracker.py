@@ -1,6 +1,6 @@
-"""Everything that a run counts: steps, episodes, iterations, phases, coverage, and the rows that records are made of.
+"""Everything that a run counts: steps, episodes, iterations, phases and coverage, and the rows of its records.
 
-The loop tells it each step and each update; nothing here changes what the agent does.
+The loop reports each step and each update to it; nothing here changes what the agent does.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from offpiste.agent.rainbow import Update, epsilon
 from offpiste.bonuses.base import Bonus, LoggingBonus, fault_of_scalars
 from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
-from offpiste.run.coverage import NOTHING_FOUND, Coverage
-from offpiste.run.statistics import EpisodeStatistics, IterationStatistics
+from offpiste.run.coverage import NOT_COUNTED, Coverage
+from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
 from offpiste.store import layout
 from offpiste.store.records import EpisodeRow, IterationRow
 from offpiste.types import Transition
@@ -23,7 +23,7 @@ from offpiste.worlds.base import World
 from offpiste.worlds.registry import location
 
 SCALAR_STEPS = 2_500
-"""Agent steps of training in a window, at whose end scalars are recorded."""
+"""Training steps per window; scalars are recorded at the end of each."""
 _SCALARS = {
     "loss": "loss_mean",
     "max_q": "greatest_q_mean",
@@ -39,7 +39,7 @@ _SCALARS = {
     "cells": "cells_total",
     "rooms": "rooms_total",
 }
-"""The columns of an iteration that are scalars of a window."""
+"""The scalars of a window by name, with the column of an iteration that each is computed as."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,19 @@ class Step:
     episode: EpisodeRow | None = None
     iteration: IterationRow | None = None
     scalars: Mapping[str, float] = field(default_factory=dict)
-    """By name, where the step completed a window."""
+    """By name; empty unless the step completed a window."""
 
 
 class Tracker:
-    """The counters of one run."""
+    """The counters and statistics of one run."""
 
     def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
-        """Count from the start of a run; of a bonus that has numbers to record, these too."""
+        """Start at the first step of a run; a `LoggingBonus` has its scalars recorded too."""
         self._config = config
         self._logging = bonus if isinstance(bonus, LoggingBonus) else None
         self.training_steps = 0
         self.all_steps = 0
-        """Agent steps of training and evaluation."""
+        """Agent steps of training and evaluation together."""
         self.iteration = 1
         self.phase = "train"
         """train or evaluation."""
@@ -79,7 +79,7 @@ class Tracker:
 
     @property
     def counted_steps(self) -> int:
-        """Agent steps of training, without those by which iterations overshoot to finish an episode.
+        """Training steps, without those by which iterations overshoot to finish an episode.
 
         Two hundred iterations count as 50 million steps, whenever their last episodes ended.
         """
@@ -87,11 +87,11 @@ class Tracker:
         return (self.iteration - 1) * size + min(self._iterations["train"].steps, size - 1)
 
     def epsilon(self, step: int) -> float:
-        """Return ε of training at a step, as scheduled."""
+        """Return ε at a training step."""
         return epsilon(self._config.exploration, self._config.agent.min_history_steps, step)
 
     def begin_episode(self, world: World) -> None:
-        """Count where an episode of training starts."""
+        """Count the visit to the state in which a training episode starts."""
         self.coverage.visit(world.ram, world.observation[-1], self.training_steps)
 
     def count_update(self, update: Update) -> None:
@@ -100,7 +100,7 @@ class Tracker:
             statistics.count_update(update)
 
     def count_training(self, transition: Transition, intrinsic: float | None) -> Step:
-        """Count a step of training, with its unscaled intrinsic reward where there is a bonus."""
+        """Count a training step, with its unscaled intrinsic reward, or None without a bonus."""
         self.training_steps += 1
         if intrinsic is not None:
             clipped = is_clipped(clip_extrinsic(transition.reward), intrinsic, self._config.bonus)
@@ -112,11 +112,11 @@ class Tracker:
         return step if self.training_steps % SCALAR_STEPS else replace(step, scalars=self._close_window())
 
     def count_evaluation(self, transition: Transition) -> Step:
-        """Count a step of evaluation."""
+        """Count an evaluation step."""
         return self._count(transition)
 
     def partial_iteration(self) -> IterationRow | None:
-        """Return the row of an iteration that is not over, or None between iterations."""
+        """Return the row of an unfinished iteration, or None between iterations."""
         return self._iteration_row(complete=False) if self._iterations[self.phase].steps else None
 
     def _count(self, transition: Transition) -> Step:
@@ -145,14 +145,14 @@ class Tracker:
         return Step(row, iteration_row)
 
     def _close_window(self) -> dict[str, float]:
-        """Return the scalars of the window that ends with this step, and begin the next."""
+        """Return the scalars of the window that this step completes, and begin the next."""
         columns = self._window.columns() | self.coverage.totals()
         self._window = IterationStatistics()
         scalars = {name: float(columns[key]) for name, key in _SCALARS.items() if columns[key] is not None}
         return scalars | {"epsilon": self.epsilon(self.training_steps)} | self._bonus_scalars()
 
     def _bonus_scalars(self) -> dict[str, float]:
-        """Return what a bonus has to record, by names that begin with bonus/."""
+        """Return the scalars of the bonus, by names that begin with bonus/."""
         scalars = {} if self._logging is None else self._logging.scalars()
         if fault := fault_of_scalars(scalars):
             raise NotFinite(f"the bonus cannot be recorded at step {self.training_steps:,}: {fault}")
@@ -160,7 +160,7 @@ class Tracker:
 
     def _episode_row(self, ended: str) -> EpisodeRow:
         self.episodes[self.phase] += 1
-        found = self.coverage.end_episode() if self.phase == "train" else NOTHING_FOUND
+        found = self.coverage.end_episode() if self.phase == "train" else NOT_COUNTED
         return EpisodeRow(
             iteration=self.iteration,
             phase=self.phase,
@@ -183,7 +183,7 @@ class Tracker:
         )
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return the counters as plain values and arrays, by the object of a checkpoint that they belong to."""
+        """Return, by object of the checkpoint, all counters and statistics as plain values and arrays."""
         loop = {
             "training_steps": self.training_steps,
             "all_steps": self.all_steps,
@@ -193,9 +193,9 @@ class Tracker:
             "playing": not self.between_episodes,
             "episode": self.episode.state(),
             "tallies": {phase: iteration.state() for phase, iteration in self._iterations.items()},
-            "bonuses": np.asarray(self._iterations["train"].bonuses, np.float64),
+            "bonuses": np.asarray(self._iterations["train"].intrinsic, np.float64),
         }
-        window = self._window.state() | {"bonuses": np.asarray(self._window.bonuses, np.float64)}
+        window = self._window.state() | {"bonuses": np.asarray(self._window.intrinsic, np.float64)}
         coverage, cells = self.coverage.state(), self.coverage.cells()
         return {layout.LOOP: loop, layout.SCALARS: window, layout.COVERAGE: coverage, layout.CELLS: cells}
 
@@ -207,12 +207,12 @@ class Tracker:
         self.iteration = loop["iteration"]
         self.episodes = {**loop["episodes"]}
         self.phase = loop["phase"]
-        self.episode = EpisodeStatistics(**loop["episode"])
-        self._iterations = {phase: IterationStatistics(**values) for phase, values in loop["tallies"].items()}
-        self._iterations["train"].bonuses = loop["bonuses"].tolist()
+        self.episode = EpisodeStatistics(**attributes(loop["episode"]))
+        self._iterations = {phase: IterationStatistics(**attributes(one)) for phase, one in loop["tallies"].items()}
+        self._iterations["train"].intrinsic = loop["bonuses"].tolist()
         self.coverage.load_state(state[layout.COVERAGE])
         if layout.SCALARS in state:  # neither is in checkpoints of format 1
             window = state[layout.SCALARS]
-            self._window = IterationStatistics(**{**window, "bonuses": window["bonuses"].tolist()})
+            self._window = IterationStatistics(**attributes({**window, "bonuses": window["bonuses"].tolist()}))
         if layout.CELLS in state:
             self.coverage.load_cells(state[layout.CELLS])

@@ -1,7 +1,7 @@
-"""The loop with its records and checkpoints: what the command line and the engine call.
+"""Train one run with its records and checkpoints: what the command line and the engine call.
 
-A run may be killed at any moment and started again with the same call; it ends as if it had never been killed. A write
-that fails does not stop training: it is tried again later, and becomes an error only at the end.
+A run may be killed at any moment and resumed by the same call; its results are as if it had never been killed. A write
+that fails is retried and does not stop training; only the last write of a process raises.
 """
 
 import dataclasses
@@ -51,12 +51,12 @@ PROGRESS_SECONDS = 0.25
 STATUS_SECONDS = 30.0
 FIRST_RETRY_SECONDS = 15.0
 LAST_TRIES = 4
-"""How often the last write of a process is tried before its failure is an error."""
+"""Attempts at the last write of a process, before its failure is raised."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     state: str
     """running, paused, finished or failed."""
@@ -67,21 +67,21 @@ class Progress:
     epsilon: float
     steps_per_second: float | None
     seconds_left: float | None
-    """At the present rate; None before there is one, and before learning has begun, since that slows a run down."""
+    """At the current rate; None without one, and during the warm-up, which is faster than learning."""
     learning: bool
-    """False while the replay is still being filled."""
+    """False during the warm-up."""
     last_return: float | None
     mean_return: float | None
-    """Over the last 100 episodes that this process saw."""
+    """Over the last 100 training episodes of this process."""
     rooms: int | None
     cells: int | None
     note: str
-    """What a person should know, for example that a checkpoint could not be written."""
+    """A warning, for example that a checkpoint could not be written; mostly empty."""
 
 
 @dataclass
 class _Attempt:
-    """What one process does for a run."""
+    """One process at work on a run, from restoring to its last write."""
 
     config: RunConfig
     folder: Folder
@@ -114,7 +114,7 @@ class _Attempt:
         steps = self.loop.steps()
         learning = self.loop.learning
         while self.loop.tracker.counted_steps < self.target_steps and self.stop_signal.number is None:
-            self._note_down(next(steps))
+            self._record(next(steps))
             now = time.monotonic()
             if now >= next_save:
                 try:
@@ -122,13 +122,13 @@ class _Attempt:
                     next_save, retry, self.note = time.monotonic() + interval, FIRST_RETRY_SECONDS, ""
                 except StoreError as error:
                     self.note = f"checkpoint failed, next try in {retry:.0f} s: {error}"
-                    now = time.monotonic()  # giving up may have taken longer than the wait
+                    now = time.monotonic()  # the failure may have taken longer than the wait
                     next_save, next_status, next_progress = now + retry, now, now
                     retry = min(2 * retry, interval)
             if now >= next_progress:
                 if self.loop.learning != learning:
                     learning = self.loop.learning
-                    self.marks.clear()  # learning slows a run down, so the rate before promises too much
+                    self.marks.clear()  # the warm-up is faster, so its rate would promise too much
                 self.marks.append((now, self.loop.tracker.training_steps))
                 self.report(self.progress("running"))
                 next_progress = now + PROGRESS_SECONDS
@@ -136,7 +136,7 @@ class _Attempt:
                 self.write_status("running")
                 next_status = now + STATUS_SECONDS
         finished = self.loop.tracker.counted_steps >= self.target_steps
-        self.curves.close()  # before the last status, which says if that failed
+        self.curves.close()  # before the last status, whose note says if that failed
         self._at_last(self.save)
         self._at_last(lambda: self._write_tables(finished=finished))
         state = "finished" if finished else "paused"
@@ -144,7 +144,7 @@ class _Attempt:
         return self.progress(state)
 
     def save(self) -> None:
-        """Write a checkpoint unless this step already has one."""
+        """Write a checkpoint, unless this step already has one."""
         if self.saved_step == self.loop.tracker.all_steps:
             return
         mutable = {key: arrays.pack(value) for key, value in self.loop.state().items()}
@@ -152,7 +152,7 @@ class _Attempt:
         immutable = self.loop.immutable() | self.records.immutable()
         immutable |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
         self.checkpoints.save(self.loop.tracker.all_steps, mutable, immutable)
-        self.kept = dict.fromkeys(self.kept)  # the bytes now lie in the store
+        self.kept = dict.fromkeys(self.kept)  # the store has the bytes now
         self.saved_step = self.loop.tracker.all_steps
 
     def progress(self, state: str) -> Progress:
@@ -179,7 +179,7 @@ class _Attempt:
         )
 
     def write_status(self, state: str) -> None:
-        """Tell whoever watches how far the run is; a failure to do so is not worth stopping for."""
+        """Write the status for whoever watches; a failure is noted and does not stop training."""
         try:
             self._put_status(state)
         except StoreError as error:
@@ -190,20 +190,20 @@ class _Attempt:
         self.checkpoints.stop_if_superseded()
         self.folder.put(layout.STATUS, json.dumps(status).encode())
 
-    def _note_down(self, step: Step) -> None:
+    def _record(self, step: Step) -> None:
         if step.episode is not None:
             self.records.add("episodes", step.episode)
             self.curves.episode(step.episode)
             if step.episode.phase == "train":
                 self.returns.append(step.episode.game_return)
         if step.scalars:
-            self._note_scalars(step.scalars)
+            self._record_scalars(step.scalars)
         if step.iteration is None:
             return
         self.records.add("iterations", step.iteration)
         self.curves.iteration(step.iteration)
         if self.loop.tracker.phase == "evaluation":
-            return  # the iteration goes on with its evaluation
+            return  # the iteration continues with its evaluation
         seconds, done, self.iteration_start = self._since(self.iteration_start)
         iteration = step.iteration.iteration
         self.records.add("timing", TimingRow(iteration, self.about.attempt, utc_now(), seconds, done, done / seconds))
@@ -213,13 +213,13 @@ class _Attempt:
             if self.loop.bonus is not None:
                 self.kept[layout.milestone(iteration, "bonus")] = arrays.pack(self.loop.bonus.state())
 
-    def _note_scalars(self, scalars: Mapping[str, float]) -> None:
+    def _record_scalars(self, scalars: Mapping[str, float]) -> None:
         seconds, done, self.window_start = self._since(self.window_start)
         for name, value in {**scalars, "steps_per_second": done / seconds}.items():
             self.records.add("scalars", ScalarRow(self.loop.tracker.training_steps, name, value))
 
     def _since(self, start: tuple[float, int]) -> tuple[float, int, tuple[float, int]]:
-        """Return the seconds and the steps of training since a moment, and the moment that it is now."""
+        """Return the seconds and the training steps since (time, step), and (time, step) now."""
         now = (time.monotonic(), self.loop.tracker.training_steps)
         return now[0] - start[0], now[1] - start[1], now
 
@@ -236,7 +236,7 @@ class _Attempt:
             self.folder.put(layout.table_file(table), data)
         if finished:
             self.checkpoints.stop_if_superseded()
-            kept = {table: data for table, data in tables.items() if table != "attempts"}  # of which more may come
+            kept = {table: data for table, data in tables.items() if table != "attempts"}  # more attempts may follow
             mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.tracker.all_steps, kept)
 
     def _at_last(self, write: Callable[[], None]) -> None:
@@ -249,7 +249,7 @@ class _Attempt:
             except StoreError as error:
                 if attempt == LAST_TRIES - 1:
                     raise
-                self.note = f"last write failed, trying again: {error}"
+                self.note = f"last write failed, retrying: {error}"
                 self.report(self.progress("running"))
                 time.sleep(2.0**attempt)
 
@@ -265,16 +265,16 @@ def train(
     *,
     accept_version: bool = False,
 ) -> Progress:
-    """Train, or continue, the run in this folder until its frames are done or the process is told to stop."""
+    """Train or resume the run in this folder, until its frames are done or a signal stops the process."""
     prepare(config.machine)
-    loop = Loop(config)  # before anything is written, for a game or a bonus may be unknown
+    loop = Loop(config)  # before anything is written: the game or the bonus may be unknown
     claim(folder, config, source_digest(config.bonus.name), accept_version=accept_version)
     refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
         name = begin_attempt(folder, dataclasses.asdict(about))
         try:
-            refuse_results_only(folder)  # again, now that whoever drops the replay sees this attempt first
+            refuse_results_only(folder)  # again, now that whoever deletes the replay sees this attempt
         except CheckpointError:
             withdraw_attempt(folder, name)
             raise
@@ -290,7 +290,7 @@ def train(
         try:
             return attempt.run()
         except Superseded:
-            raise  # the status is the newer attempt's now
+            raise  # the status now belongs to the newer attempt
         except Exception as error:
             attempt.note = str(error) if isinstance(error, OffpisteError) else repr(error)
             attempt.write_status("failed")
@@ -302,20 +302,20 @@ def train(
 def _restore(
     folder: Folder, checkpoints: Checkpoints, loop: Loop
 ) -> tuple[RecordLog, dict[str, bytes | None] | None, str]:
-    """Restore the newest checkpoint; return its records, the names of what it keeps (None without one), and a note."""
+    """Restore the newest checkpoint; return its records, the keys of its milestones (None without one), and a note."""
     restored = checkpoints.restore()
     if restored is None:
         if (frames := finished_frames(folder.list())) > 0:
             raise CheckpointError(
-                f"the run in {folder.location} was finished at {frames:,} frames, but its checkpoints are gone; "
-                "restore them from a copy, or begin anew in another folder"
+                f"the run in {folder.location} was finished at {frames:,} frames, but its checkpoints are missing; "
+                "restore them from a backup, or train it in another folder"
             )
         return RecordLog(), None, ""
-    objects = restored.objects  # as much as the replay again, so this function ends before training begins
+    objects = restored.objects  # as large as the replay; freed when this function returns, before training
     state = {key: arrays.unpack(objects[key]) for key in layout.STATE if key in objects}
     loop.load_state(state, layout.of_kinds(objects, *layout.REPLAY_KINDS))
     note = ""
     if restored.broken:
         broken = "; ".join(restored.broken)
-        note = f"went back to step {loop.tracker.training_steps:,}, for a newer checkpoint is broken: {broken}"
+        note = f"resumed from step {loop.tracker.training_steps:,}, since a newer checkpoint is broken: {broken}"
     return read_records(objects), dict.fromkeys(layout.of_kinds(objects, layout.MILESTONE)), note

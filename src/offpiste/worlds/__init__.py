@@ -1,4 +1,4 @@
-"""Worlds: Atari games, and small ones that others can use too, as in `gymnasium.make("offpiste/KeyDoor-v0")`."""
+"""Worlds: Atari games, and small ones that are gymnasium environments too: `gymnasium.make("offpiste/KeyDoor-v0")`."""
 
 from offpiste.worlds.small.suite import register
 

@@ -1,9 +1,9 @@
 """One Atari game under the paper's protocol, as a gymnasium environment that is saved and restored exactly.
 
-The protocol is Dopamine's (Machado et al., 2018): sticky actions, four frames per step, the pixelwise maximum
-of the last two in grey, 84×84 by area, four pictures to a state, no end at the loss of a life. Departures:
-sticky actions are drawn here and not by the emulator, whose saved state lacks the action it would repeat; and
-the picture returned when the game is over, which no agent learns from, is the final screen.
+The protocol is Dopamine's (Machado et al., 2018): sticky actions, frame skip 4, pixelwise maximum of the last two
+screens in grey, area-averaged to 84×84, stacks of four, no end at the loss of a life. Departures: sticky actions are
+drawn here and not by the emulator, whose saved state lacks the action it would repeat; and the last frame of an
+episode, which no agent learns from, is the final screen.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         generator: np.random.Generator,
         emulator: ALEInterface | None = None,
     ) -> None:
-        """Start the game; `generator` draws sticky actions and the emulator's own seed."""
+        """Start the game; `generator` draws sticky actions and the emulator's seed."""
         self.name = name
         self.config = config
         self.np_random = generator
@@ -51,17 +51,17 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """Frames stacked in a state, their height and their width."""
+        """[stack, height, width] of a state."""
         return self.config.state_shape
 
     @property
     def action_count(self) -> int:
-        """How many actions the agent can choose from."""
+        """Number of actions, of the game's minimal set."""
         return len(self._actions)
 
     @property
     def action_names(self) -> list[str]:
-        """What a person calls them."""
+        """Names of the actions, for people."""
         return [action.name for action in self._emulator.getMinimalActionSet()]
 
     @property
@@ -71,7 +71,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     @property
     def ram(self) -> NDArray[np.uint8]:
-        """The console's 128 bytes of memory."""
+        """The console's 128 bytes of RAM."""
         ram: NDArray[np.uint8] = self._emulator.getRAM()
         ram.setflags(write=False)
         return ram
@@ -79,20 +79,20 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin an episode; a seed starts the emulator and its randomness anew."""
+        """Start an episode; a seed restarts the emulator and its randomness."""
         super().reset(seed=seed, options=options)
         if seed is not None:
             self._emulator = start_emulator(self.name, int(self.np_random.integers(2**31)))
         self._emulator.reset_game()
         self._held_action = _NOOP
         self._episode_steps = 0
-        self._show_one_screen()
+        self._read_one_screen()
         self._stack = np.zeros_like(self._stack)
-        self._push_picture()
+        self._push_frame()
         return self._stack, {}
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Play one agent step; the reward is the game's own, unclipped."""
+        """Take one agent step; the reward is unclipped."""
         wanted = self._actions[action]
         skip = self.config.frame_skip
         reward = 0.0
@@ -103,11 +103,11 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
             reward += self._emulator.act(self._held_action)
             game_over = self._emulator.game_over()
             if game_over:
-                self._show_one_screen()
+                self._read_one_screen()
                 break
             if frame >= skip - 2:
                 self._emulator.getScreenGrayscale(self._screens[frame - (skip - 2)])
-        self._push_picture()
+        self._push_frame()
         self._episode_steps += 1
         truncated = not game_over and self._episode_steps * skip >= self.config.episode_frames
         return self._stack, reward, game_over, truncated, {}
@@ -117,7 +117,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return self._emulator.getScreenRGB()
 
     def snapshot(self) -> bytes:
-        """Return all that the future of this game depends on."""
+        """Return the complete state of the game, its generator included."""
         emulator = self._emulator.cloneState(include_rng=True).serialize()
         return arrays.pack(
             {
@@ -131,10 +131,10 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         )
 
     def restore(self, snapshot: bytes) -> None:
-        """Continue exactly where `snapshot` was taken, in this process or another."""
+        """Restore from `snapshot()`, of this process or another."""
         state = arrays.unpack(snapshot)
         if state["game"] != self.name:
-            raise ConfigError(f"a snapshot of {state['game']} does not fit {self.name}")
+            raise ConfigError(f"the snapshot must be of {self.name}, got one of {state['game']}; open that game")
         self._emulator.restoreState(ALEState(state["emulator"].tobytes()))
         self._stack = state["stack"].copy()
         self._stack.setflags(write=False)
@@ -142,11 +142,11 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._episode_steps = state["episode_steps"]
         restore_generator(self.np_random, state["generator"])
 
-    def _show_one_screen(self) -> None:
-        self._screens[0] = 0  # stays zero when frame_skip is 1: each picture is then one screen
+    def _read_one_screen(self) -> None:
+        self._screens[0] = 0  # stays zero when frame_skip is 1: each frame is then one screen
         self._emulator.getScreenGrayscale(self._screens[1])
 
-    def _push_picture(self) -> None:
+    def _push_frame(self) -> None:
         pooled = np.maximum(self._screens[0], self._screens[1])
         stack = np.empty_like(self._stack)
         stack[:-1] = self._stack[1:]
@@ -156,12 +156,12 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
 
 def open_game(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> AtariGame:  # noqa: ARG001
-    """Return a game, the same for every seed."""
+    """Return a game; the seed of the run does not change it."""
     return AtariGame(game, config, generator)
 
 
 def start_emulator(game: str, seed: int) -> ALEInterface:
-    """Return an emulator with the game loaded and none of its own stickiness, limits or sound."""
+    """Return an emulator with the game loaded, without its own sticky actions and frame limit."""
     if game not in known_games():
         raise ConfigError(f"no game named {game!r}{did_you_mean(game, known_games())}")
     ALEInterface.setLoggerMode(LoggerMode.Error)
@@ -171,7 +171,7 @@ def start_emulator(game: str, seed: int) -> ALEInterface:
     emulator.setInt("max_num_frames_per_episode", 0)
     path = roms.get_rom_path(game)
     if path is None:
-        raise ConfigError(f"the installed ale-py lacks the ROM of {game}; install it anew")
+        raise ConfigError(f"ale-py has no ROM of {game}; reinstall ale-py")
     emulator.loadROM(path)
     return emulator
 

@@ -1,4 +1,4 @@
-"""What every world offers: pictures of one size, a memory that tells where the player is, and exact snapshots."""
+"""The interface of a world: frames of one size, RAM that locates the player, and exact snapshots."""
 
 from typing import Any, Protocol
 
@@ -10,22 +10,22 @@ MAX_ACTIONS = 18
 
 
 class World(Protocol):
-    """A gymnasium environment with a few things more; states are read-only uint8 stacks, newest picture last."""
+    """A gymnasium environment with a few additions; states are read-only uint8 stacks, newest frame last."""
 
     metadata: dict[str, Any]
-    """As gymnasium has it: `render_fps` is how many frames a second a person would see."""
+    """As in gymnasium: `render_fps` is the frames per second at which a person would play."""
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """Frames stacked in a state, their height and their width."""
+        """[stack, height, width] of a state."""
 
     @property
     def action_count(self) -> int:
-        """How many actions the agent can choose from."""
+        """Number of actions."""
 
     @property
     def action_names(self) -> list[str]:
-        """What a person calls them."""
+        """Names of the actions, for people."""
 
     @property
     def observation(self) -> NDArray[np.uint8]:
@@ -33,21 +33,21 @@ class World(Protocol):
 
     @property
     def ram(self) -> NDArray[np.uint8]:
-        """128 bytes of memory, for what counts true states."""
+        """128 bytes of memory, from which true states can be counted."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin an episode."""
+        """Start an episode."""
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Play one agent step; the reward is the game's own, unclipped."""
+        """Take one agent step; the reward is unclipped."""
 
     def render(self) -> Any:
-        """Return what a person would see, [height, width, 3]."""
+        """Return the screen in colour, [height, width, 3]."""
 
     def snapshot(self) -> bytes:
-        """Return all that the future of this world depends on."""
+        """Return the complete state of the world, its generator included."""
 
     def restore(self, snapshot: bytes) -> None:
-        """Continue exactly where `snapshot` was taken."""
+        """Restore from `snapshot()`."""

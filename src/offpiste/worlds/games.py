@@ -1,8 +1,8 @@
-"""What a world's row says, the rows of the paper's twelve games (scores to compare with, RAM bytes), and suites.
+"""The row of a world, and the rows of the paper's twelve games: suite, reference scores, RAM bytes.
 
-Random and human scores are those of the table that dqn_zoo and the papers around Agent57 use (van Hasselt et
-al., 2016, and later). RAM bytes come from AtariARI (Anand et al., 2019), Pitfall's scene from its own memory;
-each was checked on real play (tests/worlds/test_games.py). Other games train as well, without a location.
+Random and human scores are those of dqn_zoo and the papers around Agent57 (van Hasselt et al., 2016, and later). RAM
+bytes come from AtariARI (Anand et al., 2019), Pitfall's scene from its own RAM; each was checked on real play
+(tests/worlds/test_games.py). All other games of the ALE train as well, without a location.
 """
 
 import math
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 _HIGHEST_LEVEL = 7
 ROOMS = 256 * (_HIGHEST_LEVEL + 1)
 CELLS_PER_ROOM = 32 * 32
-"""A cell is 8 by 8 units of the console's memory."""
+"""A cell is 8×8 units of the player's x and y in RAM."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Location:
     y: int | None = None
     level: int | None = None
 
-    def place(self, ram: NDArray[np.uint8]) -> tuple[int, int]:
-        """Return the numbers of the room and of the cell that the console's memory tells; unknown parts count as 0."""
+    def locate(self, ram: NDArray[np.uint8]) -> tuple[int, int]:
+        """Return the room and the cell in which the player is; unknown parts count as 0."""
         room, level, x, y = (
             int(ram[byte]) if byte is not None else 0 for byte in (self.room, self.level, self.x, self.y)
         )
@@ -36,13 +36,13 @@ class Location:
         return room, (room * 32 + x // 8) * 32 + y // 8
 
     def decode(self, cells: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """Return room, x and y of cells, the inverse of `place` up to 8 units; without those that no byte tells."""
+        """Return room, x and y of cells, the inverse of `locate` up to 8 units; without those that have no byte."""
         values = {"room": cells // CELLS_PER_ROOM, "x": cells // 32 % 32 * 8, "y": cells % 32 * 8}
         return {name: value for name, value in values.items() if getattr(self, name) is not None}
 
 
 class Returns(NamedTuple):
-    """Mean returns of an episode."""
+    """Mean returns of an episode under random play and under the best policy."""
 
     random: float
     best: float
@@ -50,31 +50,31 @@ class Returns(NamedTuple):
 
 @dataclass(frozen=True)
 class Game:
-    """One world: how to open it, and all that differs from one world to another; the defaults are any ALE game's."""
+    """One world: how to open it, and all that differs between worlds; the defaults fit any ALE game."""
 
     name: str
-    """The game of a run; an N in it stands for each of `sizes`."""
+    """The name in a configuration; an N in it stands for each of `sizes`."""
     suite: str = ""
-    """The set of games that it is in; empty for most."""
+    """The suite that it belongs to; empty for most."""
     random_score: float = math.nan
-    """Mean return of uniformly random play; NaN where it is not known."""
+    """Mean return of uniformly random play; NaN where unknown."""
     human_score: float = math.nan
-    """Mean return of a professional tester; NaN where it is not known."""
+    """Mean return of a professional tester; NaN where unknown."""
     location: Location | None = None
     title: str = ""
-    """What people call it, where that is not the name in capitals."""
+    """Its title in reports, where that is not the name in capitals."""
     opener: str = "offpiste.worlds.atari:open_game"
-    """What opens it, module:name, called with game, settings, generator and the seed of the run; imported when it is
-    first asked for."""
+    """The function that opens it, module:function, called with game, settings, generator and the seed of the run;
+    imported on first use."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What a run sets differently from the paper's protocol, for every method alike."""
+    """Settings that differ from the paper's protocol, the same for every method."""
     constants: str = "atari"
-    """Which constants of a method go with it (`Method.constants`)."""
+    """The key of a method's constants for this world (`Method.constants`)."""
     sizes: range = range(0)
-    """The sizes that it comes in; empty where there is only one."""
+    """Its sizes; empty where there is only one."""
     computed_scores: str = ""
-    """What computes the mean returns of random play and of the best policy where nobody typed them in, module:function,
-    called with the name of the game; imported when it is first asked for (`scores.py`)."""
+    """The function that computes the mean returns of random play and of the best policy, module:function, called with
+    the name of the game; imported on first use; empty where the scores are typed in (`scores.py`)."""
 
 
 GAMES: dict[str, Game] = {
@@ -96,4 +96,4 @@ GAMES: dict[str, Game] = {
         Game("hero", "training", 1027.0, 30826.4, Location(room=28, x=27, y=31, level=117)),
     )
 }
-"""Every game of the paper, by its name."""
+"""Every game of the paper, by name."""

@@ -1,4 +1,4 @@
-"""Play in a world without learning: for evaluation, videos, the contract of a bonus, and benchmarks."""
+"""Play in a world without learning, for evaluation, videos, the contract of a bonus, and benchmarks."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,18 +9,18 @@ from offpiste.types import Transition
 from offpiste.worlds.base import World
 
 Policy = Callable[[NDArray[np.uint8]], int]
-"""Chooses an action in a state [stack, height, width]."""
+"""Maps a state [stack, height, width] to an action."""
 
 
 def take_step(world: World, action: int, episode_step: int) -> Transition:
-    """Take one agent step and return all of it."""
+    """Take one agent step and return its transition."""
     state = world.observation
     next_state, reward, terminated, truncated, _ = world.step(action)
     return Transition(state, action, reward, next_state, terminated, truncated, episode_step, world.ram)
 
 
 def episode(world: World, policy: Policy) -> Iterator[Transition]:
-    """Play one episode from its start to its end."""
+    """Play one episode."""
     state, _ = world.reset()
     episode_step, over = 0, False
     while not over:
@@ -30,11 +30,11 @@ def episode(world: World, policy: Policy) -> Iterator[Transition]:
 
 
 def play(world: World, policy: Policy) -> Iterator[Transition]:
-    """Play one episode after the other, without end."""
+    """Play episodes without end."""
     while True:
         yield from episode(world, policy)
 
 
 def random_policy(world: World, generator: np.random.Generator) -> Policy:
-    """Return the policy that takes every action with the same probability."""
+    """Return the uniformly random policy."""
     return lambda _: int(generator.integers(world.action_count))

@@ -1,4 +1,4 @@
-"""The scores that a game's scores are held against: random play is 0 on its scale, a human or the best policy is 1."""
+"""Reference scores for normalisation: random play is 0, a human or the best policy is 1."""
 
 import math
 import pkgutil
@@ -10,37 +10,37 @@ from offpiste.worlds.registry import find
 
 @dataclass(frozen=True)
 class ReferenceScores:
-    """The two ends of a game's scale; by default that of points, for a game whose reference scores are not known."""
+    """The two ends of a game's normalised scale; by default 0 and 1, which leaves raw scores as they are."""
 
     random: float = 0.0
     """Mean return of uniformly random play."""
     top: float = 1.0
-    """Mean return of the player that counts as 1."""
+    """Mean return that is normalised to 1."""
     player: str = ""
-    """Who that is, "a human" or "the best policy"; empty where it is not known."""
+    """Whose return that is, "a human" or "the best policy"; empty where unknown."""
 
     @property
     def known(self) -> bool:
-        """Whether there is any scale but that of points."""
+        """Whether there are reference scores."""
         return bool(self.player)
 
     @property
     def label(self) -> str:
-        """Who that is, without an article: "human", "best policy"."""
+        """The player without an article: "human", "best policy"."""
         return self.player.partition(" ")[2]
 
     @property
     def span(self) -> float:
-        """How many points lie between random play and the top."""
+        """The difference of top and random score."""
         return self.top - self.random
 
     def score_at(self, share: float) -> float:
-        """Return the score that lies a share of the way from random play to the top."""
+        """Return the score whose normalised score is `share`."""
         return self.random + share * self.span
 
 
 def reference_scores(game: str) -> ReferenceScores:
-    """Return the reference scores of a game, typed in its row or computed once."""
+    """Return the reference scores of a game, from its row or computed once."""
     row = find(game)
     if row.computed_scores:
         return ReferenceScores(*_computed(row.computed_scores, game), "the best policy")

@@ -82,7 +82,7 @@ def test_no_policy_found_by_planning_earns_less_than_the_best_return(game: str) 
     assert mean_returns_of(game).random < best
     assert best > 0.9
     reached = world.starts()[0].state
-    assert world.place(reached)[2] < 256
+    assert world.position(reached)[2] < 256
 
 
 def test_the_best_returns_are_those_that_can_be_counted() -> None:
@@ -116,19 +116,19 @@ def test_others_can_make_a_world_by_its_name() -> None:
 
 
 @each_kind
-def test_every_state_has_a_place_and_a_frame_of_its_own(game: str) -> None:
+def test_every_state_has_its_own_position_and_frame(game: str) -> None:
     world = unturned(game)
-    frames, places, waiting, seen = set(), set(), [start.state for start in world.starts()], set()
+    frames, positions, waiting, seen = set(), set(), [start.state for start in world.starts()], set()
     while waiting:
         state = waiting.pop()
         if state in seen:
             continue
         seen.add(state)
         frames.add(world.cells(state).tobytes())
-        places.add(world.place(state))
+        positions.add(world.position(state))
         if not world.is_terminal(state):
             waiting += [one.state for action in range(world.action_count) for one in world.outcomes(state, action)]
-    assert len(places) == len(seen)
+    assert len(positions) == len(seen)
     caught = len(seen) if game not in ("catch", "rain") else 0  # there a ball is hidden by the paddle that caught it
     assert len(frames) >= caught
 
@@ -142,7 +142,7 @@ def test_outcomes_are_probabilities(game: str) -> None:
 
 
 @each_game
-def test_a_restored_world_goes_on_as_the_saved_one(game: str) -> None:
+def test_a_restored_world_continues_as_the_saved_one(game: str) -> None:
     world, other = opened(game, seed=2), opened(game, seed=2, draws=7)
     policy = random_policy(world, stream(3, "actions"))
     for _ in islice(play(world, policy), 44):
@@ -169,7 +169,7 @@ def test_the_runs_of_a_seed_see_one_world_and_those_of_others_another(game: str)
     assert len({tuple(opened(game, seed).action_names) for seed in range(12)}) > (game == "deep_sea_12") - 1
 
 
-def test_a_turn_mirrors_frames_and_lets_actions_change_places() -> None:
+def test_a_turn_mirrors_frames_and_permutes_actions() -> None:
     frame = np.arange(6, dtype=np.uint8).reshape(2, 3)
     assert Turn((True, False), (0,)).frame(frame).tolist() == [[3, 4, 5], [0, 1, 2]]
     assert Turn((False, True), (0,)).frame(frame).tolist() == [[2, 1, 0], [5, 4, 3]]
@@ -200,9 +200,9 @@ def test_an_episode_is_cut_at_its_limit_and_not_terminal() -> None:
 
 def test_a_frame_too_small_for_the_cells_is_refused() -> None:
     config = WorldConfig(frame_skip=1, stack_frames=1, sticky_action_probability=0.0, frame_size=27)
-    with pytest.raises(ConfigError, match=r"OpenField needs a world\.frame_size of at least 28, got 27"):
+    with pytest.raises(ConfigError, match=r"in OpenField, world\.frame_size must be >= 28, got 27"):
         OpenField(config, stream(0, "game"))
-    with pytest.raises(ConfigError, match=r"world\.frame_skip and world\.stack_frames are 1"):
+    with pytest.raises(ConfigError, match=r"world\.frame_skip and world\.stack_frames must be 1 .*, got 4, 4, 0\.25"):
         OpenField(WorldConfig(), stream(0, "game"))
 
 

@@ -51,10 +51,10 @@ def test_the_screen_shows_something_new_at_each_press_and_stays_so_until_the_nex
     world = opened(NoisyTv)
     dark = world.reset()[0][0, 20:].copy()
     assert not dark.any()
-    place = world.ram.tobytes()
+    memory = world.ram.tobytes()
     walk(world, "press")
     first = world.observation[0, 20:].copy()
-    assert world.ram.tobytes() == place
+    assert world.ram.tobytes() == memory
     walk(world, "up")
     np.testing.assert_array_equal(world.observation[0, 20:], first)
     walk(world, "press")

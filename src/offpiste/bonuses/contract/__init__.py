@@ -1,1 +1,1 @@
-"""The contract of a bonus: what every class promises, and the program that sees whether one keeps it."""
+"""The contract of a bonus, as checks that anyone can run."""

@@ -1,11 +1,11 @@
-"""The contract of a bonus as a function that anyone can run: `check_bonus(MyBonus)` says in words what is wrong.
+"""The contract of a bonus as a function that anyone can run: `check_bonus(MyBonus)` reports what is wrong.
 
-One bonus is watched over real play: 2,000 steps in ten games, then one new picture 300 times, and another once, which
-must pay more than the last of these: a bonus that merely falls with time does not. Then the first frame is shown in two
-more episodes, where an episodic bonus comes back and a lifelong one does not. During the first of these steps a
-twin from the same seed goes beside it, and then also two bonuses from another seed that were restored from its saved
-state, one of them in a new process; all must pay the same. Global generators are put back after every call: a bonus
-that draws from them is told so once, instead of failing wherever numbers have to repeat.
+The bonus observes real play: 2,000 steps in ten games, then one new frame 300 times, then another new frame once, which
+must pay more than the last of the repeats, as a bonus that merely decays with time does not. The first frame is then
+repeated in two more episodes, where an episodic bonus comes back and a lifelong one does not. Three more bonuses must
+pay the same over the first steps: a twin from the same seed and two restored from the saved state, one of these in a
+new process. Global generators are restored after every call, so that drawing from them is one finding, and does not
+fail every check of reproducibility.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ from offpiste.store import arrays
 
 FIRST_REPEATS, LAST_REPEATS, OTHER_NEW = slice(0, 20), slice(199, REPEATS), REPEATS
 AFTER_TRUNCATION, AFTER_TERMINATION = slice(REPEATS + 2, REPEATS + 2 + REPEATS_LATER), slice(-REPEATS_LATER, None)
-"""Indices into `visits()`."""
+"""Where in `visits()` these steps are."""
 _BACK = 0.5
-"""The share of its fall by which an episodic bonus comes back at least, and a lifelong one does not."""
+"""The share of its fall that an episodic bonus regains in the next episode, and a lifelong one does not."""
 
 
 def check_bonus(
@@ -51,10 +51,10 @@ def check_bonus(
     *,
     new_process: bool = True,
 ) -> CheckReport:
-    """Put a bonus of this class and these options to the test; its cost is told as a share of an agent step, if known.
+    """Check a bonus of this class with these options; with the time of an agent step, its cost is reported as a share.
 
-    The checks do not stop at the first fault, and an exception inside the bonus is a fault like any other. Restoring
-    the bonus in a new process takes some seconds, and can be left out.
+    The checks continue after a failure, and an exception inside the bonus is a failure like any other. Restoring the
+    bonus in a new process takes some seconds; `new_process=False` leaves it out.
     """
     findings = Findings()
     try:
@@ -79,7 +79,7 @@ def _examine(
         specimen, twin, other = (Specimen(kind, options, seed) for seed in (SEED, SEED, OTHER_SEED))
     except Raised as raised:
         findings.fail(Check.MAKING, f"{raised}; the class is called with its options and a Context, and nothing else")
-        raise Stop("no bonus could be made") from raised
+        raise Stop("the bonus could not be made") from raised
     findings.accept(Check.MAKING)
     watch = Watch(specimen, findings)
     _skip_what_is_declared(kind, watch)
@@ -106,12 +106,14 @@ def _examine(
 
 def _options(kind: type[Any], settings: Mapping[str, Any], findings: Findings) -> Any:
     form = getattr(kind, "Options", None)
-    advice = f"give {kind.__name__} an attribute `Options`, a dataclass with @dataclass(frozen=True), be it empty"
+    advice = (
+        f"give {kind.__name__} an attribute `Options`, made with @dataclass(frozen=True), empty if it has no options"
+    )
     if not (isinstance(form, type) and dataclasses.is_dataclass(form)):
-        findings.fail(Check.OPTIONS, f"it has no dataclass of its options; {advice}")
+        findings.fail(Check.OPTIONS, f"it has no `Options`; {advice}")
         raise Stop("it has no Options")
     if not getattr(form, "__dataclass_params__").frozen:  # noqa: B009 (the type checker does not know of it)
-        findings.fail(Check.OPTIONS, f"{form.__name__} can be changed once it is made; {advice}")
+        findings.fail(Check.OPTIONS, f"{form.__name__} must be frozen; {advice}")
     try:
         made = from_dict(form, dict(settings), where="bonus.options.")
     except Exception as error:
@@ -135,20 +137,20 @@ def _skip_what_is_declared(kind: type[Any], watch: Watch) -> None:
 
 def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]) -> None:
     for transition in steps:
-        place = watch.specimen.place
+        when = watch.specimen.when
         found = twin.step(transition, watch.step(transition), writes=watch.writes)
         if _differ(found, watch.paid[-1]):
             watch.findings.fail(
                 Check.SEED,
-                f"two bonuses from the same seed paid {watch.paid[-1]:.9g} and {found:.9g} {place}; draw from "
-                "context.generator only (layers may take their first weights from torch's global generator)",
+                f"two bonuses from the same seed paid {watch.paid[-1]:.9g} and {found:.9g} {when}; draw from "
+                "context.generator only (layers may draw their initial weights from torch's global generator)",
             )
-            watch.findings.skip(Check.RESUME, "what the same seed does not repeat cannot be compared")
+            watch.findings.skip(Check.RESUME, "the same seed does not give the same bonuses")
     watch.findings.accept(Check.SEED)
 
 
 def _saved(watch: Watch) -> SavedBonus | None:
-    """Save the watched bonus as a run does."""
+    """Return the observed bonus as a run saves it, or None where it cannot be saved."""
     findings = watch.findings
     generator = generator_state(watch.specimen.generator)
     try:
@@ -166,19 +168,19 @@ def _saved(watch: Watch) -> SavedBonus | None:
 def _compare_with_restored(
     watch: Watch, twin: Specimen, other: Specimen, saved: SavedBonus | None, steps: Sequence[Transition]
 ) -> Specimen | None:
-    """Compare a bonus that is restored from the saved state, and return it if that could be done."""
+    """Compare with a bonus restored from the saved state, and return that, or None where it failed."""
     findings = watch.findings
     repeats = findings.results[Check.SEED].outcome == "ok"
-    restored = other if saved is not None and _takes_up(other, saved, findings) else None
+    restored = other if saved is not None and _restored(other, saved, findings) else None
     for transition in steps:
-        place = watch.specimen.place
+        when = watch.specimen.when
         batch = watch.step(transition)
-        expected = twin.step(transition, batch, writes=watch.writes)  # the twin was never asked for its state
+        expected = twin.step(transition, batch, writes=watch.writes)  # state() of the twin was never called
         if repeats and _differ(watch.paid[-1], expected):
             findings.fail(
                 Check.STATE,
-                f"it paid {watch.paid[-1]:.9g} {place} after state() was called, and {expected:.9g} if it was not; "
-                "state() must leave the bonus as it is",
+                f"it paid {watch.paid[-1]:.9g} {when} after state() was called, and {expected:.9g} if it was not; "
+                "state() must not change the bonus",
             )
         try:
             found = expected if restored is None else restored.step(transition, batch, writes=watch.writes)
@@ -189,15 +191,15 @@ def _compare_with_restored(
         if _differ(found, expected):
             findings.fail(
                 Check.RESUME,
-                f"restored after step {SAVED_AFTER_STEPS}, it paid {found:.9g} {place} instead of {expected:.9g}; "
-                "state() and load_state() carry all that later bonuses depend on: counts, statistics, optimisers",
+                f"restored after step {SAVED_AFTER_STEPS}, it paid {found:.9g} {when} instead of {expected:.9g}; "
+                "state() and load_state() must carry all that later bonuses depend on: counts, statistics, optimisers",
             )
     findings.accept(Check.STATE)
     return restored
 
 
 def _compare_scalars(watch: Watch, restored: Specimen | None) -> None:
-    """Ask the watched bonus and the restored one for what they record; after that, both may have changed."""
+    """Compare scalars() of the observed and the restored bonus; after that, both may have changed."""
     expected = _ask_for_scalars(watch)
     if restored is None or expected is None or Check.RESUME in watch.findings.results:  # it differs already
         return
@@ -209,13 +211,13 @@ def _compare_scalars(watch: Watch, restored: Specimen | None) -> None:
     if found != expected:
         watch.findings.fail(
             Check.SCALARS,
-            f"restored after step {SAVED_AFTER_STEPS}, it records {found} after step {restored.observed} instead of "
-            f"{expected}; record numbers of the last step, or of what state() holds",
+            f"restored after step {SAVED_AFTER_STEPS}, it logs {found} after step {restored.observed} instead of "
+            f"{expected}; log numbers of the last step, or of what state() holds",
         )
 
 
 def _ask_for_scalars(watch: Watch) -> Mapping[str, float] | None:
-    """Return what the watched bonus records, or None where it does not; see that asking leaves it as it was."""
+    """Return scalars() of the observed bonus, or None where it has none; check that the call changes nothing."""
     specimen, findings = watch.specimen, watch.findings
     if not watch.logs:
         return None
@@ -225,31 +227,31 @@ def _ask_for_scalars(watch: Watch) -> Mapping[str, float] | None:
     except Raised as raised:
         findings.fail(Check.SCALARS, str(raised))
         return None
-    place = f"after step {specimen.observed:,}"
+    when = f"after step {specimen.observed:,}"
     drew_from = [f"the global generator of {library}" for library in specimen.drew_from]
     if generator_state(specimen.generator) != generator:
         drew_from.append("context.generator")
     if drew_from:
-        findings.fail(Check.SCALARS, f"scalars drew from {drew_from[0]} {place}; record numbers that are at hand")
+        findings.fail(Check.SCALARS, f"scalars drew from {drew_from[0]} {when}; return numbers that are already known")
     if _state_of(specimen) != state:
-        findings.fail(Check.SCALARS, f"scalars changed what state() returns {place}; it must leave the bonus as it is")
+        findings.fail(Check.SCALARS, f"scalars changed what state() returns {when}; it must not change the bonus")
     if fault := fault_of_scalars(found):
-        findings.fail(Check.SCALARS, f"{fault} ({place})")
+        findings.fail(Check.SCALARS, f"{fault} ({when})")
         return None
     return dict(found)
 
 
 def _state_of(specimen: Specimen) -> bytes | None:
-    """Return the state of a bonus as bytes, or None where it cannot be saved, which is a finding of its own."""
+    """Return the state of a bonus as bytes, or None where it cannot be saved, which another check reports."""
     try:
         return arrays.pack(specimen.call("state"))
     except Exception:
         return None
 
 
-def _takes_up(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
+def _restored(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
     try:
-        other.take_up(saved)
+        other.restore(saved)
     except Raised as raised:
         findings.fail(Check.RESUME, str(raised))
         return False
@@ -261,7 +263,7 @@ def _compare_with_new_process(watch: Watch, kind: type[Any], settings: Mapping[s
     try:
         found = paid_in_new_process(kind, settings, saved, learns=watch.learns)
     except NotFound as error:
-        findings.accept(Check.RESUME, f"in this process; it was not tried in a new one, for {error}")
+        findings.accept(Check.RESUME, f"in this process; not tried in a new one, since {error}")
         return
     except Raised as raised:
         findings.fail(Check.RESUME, f"restored in a new process, {raised}")
@@ -273,47 +275,48 @@ def _compare_with_new_process(watch: Watch, kind: type[Any], settings: Mapping[s
                 Check.RESUME,
                 f"restored in a new process after step {saved.observed}, it paid {one:.9g} at step {number} instead of "
                 f"{expected:.9g}; hash() of text and bytes, id() and the order of sets change from process to process: "
-                "count with hashlib or zlib.crc32, and sort",
+                "use hashlib or zlib.crc32, and sort",
             )
 
 
 def _fault_of_state(state: Any) -> str | None:
     if not isinstance(state, dict):
-        return f"state returned {kind_of(state)}; return a dictionary of arrays and JSON values"
+        return f"state() must be a dictionary, got {kind_of(state)}; return arrays and JSON values by name"
     for key, value in state.items():
         name = f"state()[{key!r}]"
         try:
             arrays.pack({str(key): value})
         except Exception as error:
-            return f"{name}, {kind_of(value)}, cannot be saved ({error}); return numpy arrays, numbers, texts or lists"
-        if not isinstance(key, str) or not _has_text_keys(value):
-            return f"{name} has a key that is not text, and JSON makes text of it; return two arrays, keys and values"
+            return (
+                f"{name}, {kind_of(value)}, cannot be saved ({error}); return numpy arrays, numbers, strings or lists"
+            )
+        if not isinstance(key, str) or not _has_str_keys(value):
+            return f"{name} must have str keys only, since JSON makes them str; return two arrays, keys and values"
     return None
 
 
 def _judge_visits(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
     first, last, another = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean(), paid[OTHER_NEW]
-    told = (
-        f"a new picture paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
+    message = (
+        f"a new frame paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
         f"and then another new one {_figure(another)}"
     )
     if not np.isfinite(paid).all():
         for check in (Check.VISITS, Check.SCOPE):
             findings.skip(check, "some of its bonuses are not finite")
     elif last < min(first, another):
-        findings.accept(Check.VISITS, told)
+        findings.accept(Check.VISITS, message)
         _judge_scope(paid, scope, findings)
     else:
         findings.fail(
             Check.VISITS,
-            f"{told}; declare `measures_visits = False` in the class if it is not meant to tell how often a picture "
-            "was seen",
+            f"{message}; declare `measures_visits = False` in the class if its bonus is not meant to fall with visits",
         )
         findings.skip(Check.SCOPE, "it does not fall as a frame is visited again")
 
 
 def _judge_scope(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
-    """Compare how far a bonus that has fallen comes back in the next episodes with what its class declares."""
+    """Compare how far a bonus that has fallen comes back in the next episodes with the scope declared."""
     if scope not in get_args(Scope):
         findings.fail(Check.SCOPE, f"scope must be one of {', '.join(get_args(Scope))}, got {scope!r}")
         return
@@ -322,7 +325,7 @@ def _judge_scope(paid: NDArray[np.float64], scope: str, findings: Findings) -> N
     shares = [(value - last) / (first - last) for value in again]
     kept, advice = {
         "lifelong": (max(shares) < _BACK, 'declare `scope = "episodic"` or `"both"` in the class if that is meant'),
-        "episodic": (min(shares) > _BACK, "clear what counts within an episode where transition.over is true"),
+        "episodic": (min(shares) > _BACK, "clear the counts of the episode where transition.over is true"),
         "both": (0.0 < min(shares) <= max(shares) < 1.0, "clear one of its parts where transition.over is true"),
     }[scope]
     message = (
@@ -339,20 +342,20 @@ def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
     times = watch.specimen.milliseconds
     period = AgentConfig().update_period_steps
     per_step = float(np.median(times["observe"]))
-    words = f"{per_step:.3g} ms per observe"
+    message = f"{per_step:.3g} ms per observe"
     if watch.learns:
         learn = float(np.median(times["learn"]))
         per_step += learn / period
-        words += f" and {learn:.3g} ms per learn, every {period} steps"
-    words += " on one thread"
+        message += f" and {learn:.3g} ms per learn, every {period} steps"
+    message += " on one thread"
     if agent_step_milliseconds is not None:
         share = per_step / agent_step_milliseconds
-        words += (
+        message += (
             f", {'under 1%' if share < 0.01 else f'{share:.0%}'} of an agent step of {agent_step_milliseconds:.3g} ms"
         )
         if share > 1.0:
-            words += "; training takes more than twice as long as without a bonus"
-    return words
+            message += "; training takes more than twice as long as without a bonus"
+    return message
 
 
 def _differ(one: float, other: float) -> bool:
@@ -363,7 +366,7 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000.0 else f"{value:.4g}"
 
 
-def _has_text_keys(value: Any) -> bool:
+def _has_str_keys(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _has_text_keys(item) for key, item in value.items())
-    return not isinstance(value, list | tuple) or all(map(_has_text_keys, value))
+        return all(isinstance(key, str) and _has_str_keys(item) for key, item in value.items())
+    return not isinstance(value, list | tuple) or all(map(_has_str_keys, value))

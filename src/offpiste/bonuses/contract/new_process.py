@@ -1,4 +1,4 @@
-"""Restore a bonus in a new process, as after a crash: there, hashes of text and the order of sets are others."""
+"""Restore a bonus in a new process, as after a crash, where hash() of strings and the order of sets differ."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 
 HASH_SEEDS = ("1", "2")
-"""Of which the new process takes the one that this process does not have."""
+"""The new process takes the one that this process does not have."""
 _STATE, _TASK, _ANSWER = "state.safetensors", "task.json", "answer.json"
 
 
 class NotFound(Exception):
-    """A new process does not find the class; the message says why."""
+    """A new process cannot import the class; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,30 @@ class _Task:
 
 
 def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: SavedBonus, *, learns: bool) -> list[float]:
-    """Return what a bonus pays, restored in a new process, until the steps that are compared are over."""
+    """Return what a bonus, restored in a new process, pays for the steps up to `COMPARED_STEPS`."""
     if kind.__module__ == "__main__" or "." in kind.__qualname__:
-        raise NotFound(f"{kind.__qualname__} is not a class of a module that can be imported")
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+        raise NotFound(f"{kind.__qualname__} is not at the top level of a module that can be imported")
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
         (folder / _STATE).write_bytes(saved.state)
         task = _Task(import_path(kind), dict(options), saved.generator, saved.observed, learns)
         (folder / _TASK).write_text(json.dumps(asdict(task)))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
-            [sys.executable, "-P", "-m", __name__, place],  # -P: the current folder comes last, as in this process
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                __name__,
+                path,
+            ],  # -P: sys.path is this process's, without the current folder first
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": other_hashes},
             capture_output=True,
             check=False,
         )
         if not (folder / _ANSWER).exists():
-            last_words = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise Raised(f"the process ended with code {ended.returncode}: {''.join(last_words)}")
+            last_line = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise Raised(f"the process ended with code {ended.returncode}: {''.join(last_line)}")
         answer = json.loads((folder / _ANSWER).read_text())
     if "not found" in answer:
         raise NotFound(answer["not found"])
@@ -61,9 +67,9 @@ def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: Save
     return list(answer["paid"])
 
 
-def main(place: str) -> None:
-    """Carry out the task in a folder, and put the answer there."""
-    folder = Path(place)
+def main(path: str) -> None:
+    """Read the task in a folder, and write the answer there."""
+    folder = Path(path)
     task = _Task(**json.loads((folder / _TASK).read_text()))
     answer: dict[str, Any]
     try:
@@ -78,7 +84,7 @@ def main(place: str) -> None:
 
 def _paid(task: _Task, state: bytes) -> list[float]:
     specimen = Specimen(find(task.name), options_of(BonusConfig(task.name, task.options)), OTHER_SEED)
-    specimen.take_up(SavedBonus(state, task.generator, task.observed))
+    specimen.restore(SavedBonus(state, task.generator, task.observed))
     steps, draws, paid = warm_up(COMPARED_STEPS), batch_draws(), []
     for number, transition in enumerate(steps):
         batch = batch_of(steps[:number], draws) if task.learns else None

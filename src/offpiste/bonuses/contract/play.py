@@ -1,4 +1,4 @@
-"""The real play that a bonus is shown, the same at every call, and batches of it."""
+"""The transitions and batches that a bonus is checked on: real play, the same at every call."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,24 +26,24 @@ WARM_UP_GAMES = (
     "beam_rider",
 )
 NEW_GAME, OTHER_NEW_GAME = "seaquest", "venture"
-"""Where the pictures come from that are new after the warm-up."""
+"""The games of the frames that are new after the warm-up."""
 WARM_UP_STEPS = 2_000
 EPISODE_STEPS = 100
 SAVED_AFTER_STEPS = 220
-"""When the bonus is saved; by then episodes have ended in both ways."""
+"""When the bonus is saved; by then an episode was truncated and another terminated."""
 COMPARED_STEPS = 410
-"""How long it is compared with others; by then they have done so once more."""
+"""How long it is compared with others; by then both have happened once more."""
 REPEATS = 300
-"""How often the new frame is shown in a row."""
+"""How often the new frame is repeated."""
 REPEATS_LATER = 20
-"""How often it is shown again in each of the two episodes that follow."""
+"""How often it is repeated in each of the two episodes that follow."""
 SEED = 0
 OTHER_SEED = 1
 
 
 @cache
 def warm_up(steps: int = WARM_UP_STEPS) -> tuple[Transition, ...]:
-    """Return the same varied steps of real play at every call, or the first of them."""
+    """Return the first `steps` steps of random play in ten games, the same at every call."""
     of_each = WARM_UP_STEPS // len(WARM_UP_GAMES)
     played = (transition for game in WARM_UP_GAMES for transition in islice(random_play(game), of_each))
     return tuple(islice(played, steps))
@@ -51,13 +51,13 @@ def warm_up(steps: int = WARM_UP_STEPS) -> tuple[Transition, ...]:
 
 @cache
 def new_transition(game: str) -> Transition:
-    """Return a step from the middle of an episode in a game that the warm-up does not show."""
+    """Return a step from the middle of an episode in a game that is not in the warm-up."""
     return next(islice(random_play(game), EPISODE_STEPS // 2, None))
 
 
 @cache
 def visits() -> tuple[Transition, ...]:
-    """Return a new frame many times in a row and another one once, then the first again in two more episodes.
+    """Return a new frame many times and another new one once, then the first again in two more episodes.
 
     The first of the three episodes is truncated, the second terminated.
     """
@@ -71,22 +71,22 @@ def visits() -> tuple[Transition, ...]:
 
 
 def random_play(game: str) -> Iterator[Transition]:
-    """Play at random in short episodes; the end of the first counts as cut, of the second as game over, and so on."""
+    """Play at random in short episodes, cut off as truncated and terminated in turn."""
     world = open_world(game, WorldConfig(), stream(SEED, f"check {game}"), SEED)
     policy = random_policy(world, stream(SEED, f"check actions of {game}"))
-    for lost in cycle((False, True)):
+    for terminated in cycle((False, True)):
         for transition in islice(episode(world, policy), EPISODE_STEPS):
             cut = transition.episode_step == EPISODE_STEPS - 1 and not transition.over
-            yield replace(transition, terminated=lost, truncated=not lost) if cut else transition
+            yield replace(transition, terminated=terminated, truncated=not terminated) if cut else transition
 
 
 def batch_draws() -> np.random.Generator:
-    """Return the generator from which all batches of a check are drawn, one after the other."""
+    """Return the generator that samples all batches of a check."""
     return stream(SEED, "check batches")
 
 
 def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch | None:
-    """Return a batch of what was shown so far, as a run would draw it, or None where none is due."""
+    """Return a batch sampled from the steps so far, as in a run, or None where none is due."""
     agent = AgentConfig()
     choices = len(shown) - agent.return_steps
     if choices < agent.batch_size or len(shown) % agent.update_period_steps:

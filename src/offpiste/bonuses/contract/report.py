@@ -1,4 +1,4 @@
-"""What is promised by a bonus, and what a check of it found."""
+"""The checks of a bonus, and the report of their results."""
 
 import shutil
 import textwrap
@@ -10,7 +10,7 @@ Outcome = Literal["ok", "FAILED", "skipped"]
 
 
 class Check(StrEnum):
-    """What is promised by a bonus, in the order of the report."""
+    """What a bonus promises, in the order of the report."""
 
     OPTIONS = "options are a frozen dataclass"
     MAKING = "can be made"
@@ -19,29 +19,29 @@ class Check(StrEnum):
     SIGN = "bonuses are not negative"
     SEED = "same seed, same bonuses"
     STATE = "state can be saved"
-    RESUME = "a restored bonus goes on identically"
-    INPUTS = "inputs stay as they were"
-    GENERATORS = "global generators stay as they were"
+    RESUME = "a restored bonus continues identically"
+    INPUTS = "inputs are not changed"
+    GENERATORS = "global generators are not drawn from"
     LEARN = "learns from a batch"
     SCALARS = "scalars are finite and change nothing"
-    VISITS = "falls as a picture is visited again"
+    VISITS = "falls as a frame is visited again"
     SCOPE = "scope is as declared"
     COST = "cost"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one check found."""
+    """The result of one check."""
 
     check: Check
     outcome: Outcome
-    words: str = ""
+    message: str = ""
     """What is wrong and what to do about it, why it was skipped, or what was measured."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What all checks found; as text it is what `offpiste check-bonus` prints."""
+    """The results of all checks; `str` of it is what `offpiste check-bonus` prints."""
 
     bonus: str
     results: tuple[Result, ...]
@@ -53,38 +53,40 @@ class CheckReport:
 
     @property
     def failed(self) -> dict[Check, str]:
-        """The checks that failed, and the words of each."""
-        return {result.check: result.words for result in self.results if result.outcome == "FAILED"}
+        """The message of each check that failed."""
+        return {result.check: result.message for result in self.results if result.outcome == "FAILED"}
 
     def __str__(self) -> str:
         width = shutil.get_terminal_size((120, 24)).columns
-        lines = [f"{result.outcome:<9}{result.check}{result.words and ': '}{result.words}" for result in self.results]
+        lines = [
+            f"{result.outcome:<9}{result.check}{result.message and ': '}{result.message}" for result in self.results
+        ]
         return "\n".join(textwrap.fill(line, width, subsequent_indent=" " * 9) for line in (self.bonus, *lines))
 
 
 class Findings:
-    """The results so far; of each check the first one counts."""
+    """The results so far; the first result of a check counts."""
 
     def __init__(self) -> None:
         self.results: dict[Check, Result] = {}
 
     @property
     def failed(self) -> bool:
-        """Whether anything is wrong so far."""
+        """Whether any check has failed."""
         return any(result.outcome == "FAILED" for result in self.results.values())
 
-    def fail(self, check: Check, words: str) -> None:
-        """Say what is wrong and what to do about it."""
-        self.results.setdefault(check, Result(check, "FAILED", words))
+    def fail(self, check: Check, message: str) -> None:
+        """Record a failure: what is wrong and what to do about it."""
+        self.results.setdefault(check, Result(check, "FAILED", message))
 
-    def skip(self, check: Check, words: str) -> None:
-        """Say why this was not looked at."""
-        self.results.setdefault(check, Result(check, "skipped", words))
+    def skip(self, check: Check, message: str) -> None:
+        """Record why a check was not made."""
+        self.results.setdefault(check, Result(check, "skipped", message))
 
-    def accept(self, check: Check, words: str = "") -> None:
-        """Say that nothing was found, and perhaps what was measured."""
-        self.results.setdefault(check, Result(check, "ok", words))
+    def accept(self, check: Check, message: str = "") -> None:
+        """Record that a check passed, and what was measured, if anything."""
+        self.results.setdefault(check, Result(check, "ok", message))
 
 
 class Stop(Exception):
-    """Going on is impossible; the message says why."""
+    """No further check is possible; the message says why."""

@@ -1,4 +1,4 @@
-"""One bonus under watch: calls that put the global generators back, and all that can be seen from outside."""
+"""One bonus under test: calls that restore the global generators, and checks of all that shows from outside."""
 
 import dataclasses
 import math
@@ -32,7 +32,7 @@ class Raised(Exception):
 
 @contextmanager
 def as_in_a_run() -> Iterator[None]:
-    """Compute on one thread, without denormal numbers."""
+    """Compute on one thread, with denormals flushed to 0."""
     threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
@@ -53,14 +53,14 @@ class SavedBonus:
 
 
 class Specimen:
-    """A bonus that was made to be watched."""
+    """A bonus under test."""
 
     def __init__(self, kind: type[Any], options: Any, seed: int) -> None:
         self.generator = stream(seed, "bonus")
         self.observed = 0
         self.milliseconds: dict[str, list[float]] = {}
         self.drew_from: list[str] = []
-        """The libraries whose global generators the last call drew from."""
+        """The libraries from whose global generators the last call drew."""
         self._resting = _global_states()
         self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         stack, height, width = WorldConfig().state_shape
@@ -69,20 +69,20 @@ class Specimen:
             try:
                 self.bonus = kind(options, context)
             except Exception as error:
-                raise Raised(f"making it raised {self._words_of(error)}") from error
+                raise Raised(f"making it raised {self._message_of(error)}") from error
 
     @property
-    def place(self) -> str:
-        """Which step it is."""
+    def when(self) -> str:
+        """The current step, as in "at step 7"."""
         return f"at step {self.observed + 1:,}"
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method and put the global generators back as they were."""
-        start = time.process_time()  # not that of the clock: other programs may be running
+        """Call a method, measure its time, and restore the global generators."""
+        start = time.process_time()  # CPU time: other programs may be running
         try:
             return getattr(self.bonus, method)(*arguments)
         except Exception as error:
-            raise Raised(f"{method} raised {self._words_of(error)} {self.place}") from error
+            raise Raised(f"{method} raised {self._message_of(error)} {self.when}") from error
         finally:
             self.milliseconds.setdefault(method, []).append(1e3 * (time.process_time() - start))
             states = _global_states()
@@ -90,16 +90,16 @@ class Specimen:
             if self.drew_from:
                 _set_global_states(self._resting)
 
-    def take_up(self, saved: SavedBonus) -> None:
-        """Go on where another one was saved."""
+    def restore(self, saved: SavedBonus) -> None:
+        """Restore from another bonus that was saved."""
         restore_generator(self.generator, saved.generator)
         self.observed = saved.observed
         self.call("load_state", arrays.unpack(saved.state))
 
     def step(self, transition: Transition, batch: Batch | None, *, writes: bool) -> float:
-        """Show a batch, if there is one, and a transition, and return what is paid for it.
+        """Let it learn from the batch, if there is one, and observe the transition; return what it pays.
 
-        In a run the arrays of a transition are read-only, and so they are here, unless it is known to write.
+        As in a run the arrays of the transition are read-only, unless the bonus is known to write to them.
         """
         if batch is not None:
             self.call("learn", _copy(batch))
@@ -107,13 +107,13 @@ class Specimen:
         self.observed += 1
         return _number(value)
 
-    def _words_of(self, error: Exception) -> str:
+    def _message_of(self, error: Exception) -> str:
         own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._file]
         return f"{type(error).__name__}: {error}" + (f" (line {own[-1]} of its file)" if own else "")
 
 
 class Watch:
-    """Shows one bonus step after step, and notes all that can be seen from outside."""
+    """Gives one bonus step after step, and checks all that shows from outside."""
 
     def __init__(self, specimen: Specimen, findings: Findings) -> None:
         self.specimen = specimen
@@ -126,16 +126,16 @@ class Watch:
         self._draws = batch_draws()
 
     def step(self, transition: Transition) -> Batch | None:
-        """Show one transition, before it a batch where one is due, and return that batch."""
+        """Give one transition, and before it a batch where one is due; return that batch."""
         batch = batch_of(self.shown, self._draws) if self.learns else None
         if batch is not None:
             try:
                 self._call("learn", "batch", batch)
             except Raised as raised:
                 self.learns, batch = False, None
-                hint = "a method of this name is called with batches of replay (see offpiste.bonuses.base.Bonus)"
+                hint = "learn is called with batches from the replay (see offpiste.bonuses.base.LearningBonus)"
                 self.findings.fail(Check.LEARN, f"{raised}; {hint}")
-        self._note(self._call("observe", "transition", transition))
+        self._check_value(self._call("observe", "transition", transition))
         self.specimen.observed += 1
         self.shown.append(transition)
         return batch
@@ -143,40 +143,40 @@ class Watch:
     def _call(self, method: str, what: str, original: Any) -> Any:
         given = _copy(original)
         value = self.specimen.call(method, given)
-        place = self.specimen.place
+        when = self.specimen.when
         for name, array in _arrays_of(original).items():
             if not np.array_equal(array, getattr(given, name)):
                 self.writes = True
                 self.findings.fail(
-                    Check.INPUTS, f"{method} changed {what}.{name} {place}; work on a copy, {what}.{name}.copy()"
+                    Check.INPUTS, f"{method} changed {what}.{name} {when}; work on a copy, {what}.{name}.copy()"
                 )
         for library in self.specimen.drew_from:
             self.findings.fail(
                 Check.GENERATORS,
-                f"{method} drew from the global generator of {library} {place}; draw from context.generator, "
+                f"{method} drew from the global generator of {library} {when}; draw from context.generator, "
                 "which is saved with the run, or from a generator of your own that is part of state()",
             )
         return value
 
-    def _note(self, value: Any) -> None:
-        place = self.specimen.place
+    def _check_value(self, value: Any) -> None:
+        when = self.specimen.when
         if isinstance(value, bool) or not isinstance(value, float | int):
             self.findings.fail(
-                Check.NUMBER, f"observe returned {kind_of(value)} {place}, and not a float; return float(...)"
+                Check.NUMBER, f"observe must return a float, got {kind_of(value)} {when}; return float(...)"
             )
         number = _number(value)
         self.paid.append(number)
         if not math.isfinite(number):
             self.findings.fail(
                 Check.FINITE,
-                f"observe returned {number} {place}; look for divisions by 0, roots and logarithms of numbers "
-                "below 0, and exponentials that overflow",
+                f"observe must return a finite number, got {number} {when}; look for divisions by 0, roots and "
+                "logarithms of numbers below 0, and exponentials that overflow",
             )
         if number < 0.0:
             self.findings.fail(
                 Check.SIGN,
-                f"observe returned {number:.4g} {place}; cut it off at 0, or declare `can_be_negative = True` in "
-                "the class if that is meant",
+                f"observe must return a number >= 0, got {number:.4g} {when}; clip it at 0, or declare "
+                "`can_be_negative = True` in the class if that is meant",
             )
 
 
@@ -188,7 +188,7 @@ def _number(value: Any) -> float:
 
 
 def _copy(original: Any) -> Any:
-    """Return a transition or a batch with arrays that can be written to."""
+    """Return a copy of a transition or a batch, with writable arrays."""
     return dataclasses.replace(original, **{name: array.copy() for name, array in _arrays_of(original).items()})
 
 
@@ -198,14 +198,14 @@ def _arrays_of(given: Any) -> dict[str, NDArray[Any]]:
 
 
 def _global_states() -> dict[str, Any]:
-    legacy: tuple[Any, ...] = np.random.get_state()  # type: ignore[assignment] # noqa: NPY002 (to see that it rests)
-    version, keys, *place = legacy
-    numpy_state = (version, keys.tobytes(), *place)
+    legacy: tuple[Any, ...] = np.random.get_state()  # type: ignore[assignment] # noqa: NPY002 (to check that it is not used)
+    version, keys, *rest = legacy
+    numpy_state = (version, keys.tobytes(), *rest)
     return {"Python": random.getstate(), "numpy": numpy_state, "torch": torch.get_rng_state().numpy().tobytes()}
 
 
 def _set_global_states(states: dict[str, Any]) -> None:
-    version, keys, *place = states["numpy"]
+    version, keys, *rest = states["numpy"]
     random.setstate(states["Python"])
-    np.random.set_state((version, np.frombuffer(keys, np.uint32), *place))  # noqa: NPY002
+    np.random.set_state((version, np.frombuffer(keys, np.uint32), *rest))  # noqa: NPY002
     torch.set_rng_state(torch.frombuffer(bytearray(states["torch"]), dtype=torch.uint8))

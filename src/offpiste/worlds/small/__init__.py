@@ -1,1 +1,1 @@
-"""Worlds in pixels that are over in a minute or two: rules in `grid.py`'s form, one module each, and Deep Sea."""
+"""Small worlds in pixels, solved in a minute or two: one module each, on the rules of `grid.py`, and Deep Sea."""

@@ -1,7 +1,7 @@
-"""Catch and rain: control, and dense reward over time. Balls fall, a paddle on the last row moves left or right.
+"""Catch and Rain: control with dense rewards. Balls fall; a paddle on the last row moves left or right.
 
-In `Catch` (after bsuite) one ball falls in an episode; it is worth 1 if caught, and the episode ends with it. In
-`Rain` a ball follows every fourth step, and each is worth 1.
+In `Catch` (after bsuite) one ball falls per episode; catching it pays 1, and the episode ends with it. In `Rain` a new
+ball falls every fourth step, and each pays 1.
 """
 
 from typing import ClassVar
@@ -28,7 +28,7 @@ class Catch(SmallWorld):
     limit = 10
 
     def starts(self) -> list[Outcome]:
-        """Return a ball in any column of the first row, and the paddle in the middle."""
+        """Return one state per column of the ball, which is in the first row."""
         return [Outcome(1 / COLUMNS, (0, column, COLUMNS // 2)) for column in range(COLUMNS)]
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
@@ -39,10 +39,10 @@ class Catch(SmallWorld):
         return [Outcome(1.0, (row + 1, column, paddle), float(caught))]
 
     def is_terminal(self, state: State) -> bool:
-        """Tell whether the ball has reached the paddle's row."""
+        """Return whether the ball has reached the paddle's row."""
         return state[0] == self.shape[0] - 1
 
-    def place(self, state: State) -> tuple[int, int, int]:
+    def position(self, state: State) -> tuple[int, int, int]:
         """Return the ball's row, the paddle's column, and the ball's column."""
         return state[0], state[2], state[1]
 
@@ -62,12 +62,12 @@ class Rain(SmallWorld):
     limit = 40
 
     def starts(self) -> list[Outcome]:
-        """Return two balls in any columns, the upper one in the first row, and the paddle in the middle."""
+        """Return one state per pair of columns of the two balls, the upper one in the first row."""
         columns = range(COLUMNS)
         return [Outcome(COLUMNS**-2, (0, upper, lower, COLUMNS // 2)) for upper in columns for lower in columns]
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
-        """Move the paddle; all balls fall one row; below the last, the next one appears at the top."""
+        """Move the paddle; the balls fall one row, and a new one appears at the top every fourth step."""
         row, upper, lower, paddle = state
         paddle = _paddle(paddle, action)
         reward = float(row + 1 == _RAIN_PERIOD - 1 and lower == paddle)
@@ -75,7 +75,7 @@ class Rain(SmallWorld):
             return [Outcome(1.0, (row + 1, upper, lower, paddle), reward)]
         return [Outcome(1 / COLUMNS, (0, column, upper, paddle)) for column in range(COLUMNS)]
 
-    def place(self, state: State) -> tuple[int, int, int]:
+    def position(self, state: State) -> tuple[int, int, int]:
         """Return the upper ball's row, the paddle's column, and the columns of both balls as one number."""
         row, upper, lower, paddle = state
         return row, paddle, COLUMNS * upper + lower

@@ -1,8 +1,8 @@
-"""What the small worlds share: rules as a table of outcomes, drawn as cells, played as a gymnasium environment.
+"""What the small worlds share: an MDP as a table of outcomes, drawn as cells, played as a gymnasium environment.
 
-A world says where an episode may start, what may come of an action in a state, and how a state looks. Playing draws
-from the same outcomes that the best and the random return are computed from, so neither can differ from the game.
-Looks that do not matter, such as noise on a screen, are no part of the state.
+A world defines its start states, the outcomes of an action in a state, and how a state is drawn. Steps are sampled from
+the same outcomes from which random and best return are computed, so the two cannot differ. Visual distractors, such as
+noise on a screen (`looks`), are not part of the MDP's state.
 """
 
 import math
@@ -27,7 +27,7 @@ Cells = NDArray[np.uint8]
 
 EMPTY, WALL, PLAYER, GOAL, KEY, DOOR, BALL = range(7)
 _SHADES = np.array([0, 64, 255, 160, 192, 96, 224], np.uint8)
-"""The grey of each kind in a frame; no two fall into the same of eight shades but the player and the ball."""
+"""The grey of each kind in a frame; in eight shades all differ, except the player and the ball."""
 _COLOURS = np.array(
     [(18, 22, 34), (98, 108, 128), (255, 255, 255), (255, 190, 0), (80, 200, 255), (190, 90, 60), (255, 120, 120)],
     np.uint8,
@@ -35,12 +35,12 @@ _COLOURS = np.array(
 _MIN_CELL_PIXELS = 2
 _RENDERED_CELL_PIXELS = 12
 LOCATION = Location(x=0, y=1, room=2)
-"""The first bytes of memory hold column and row, times 8, and what else matters."""
+"""The first bytes of RAM are column and row, times 8, and the rest of the state."""
 MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
 class Outcome(NamedTuple):
-    """What may come of an action: with this probability, this state and this reward."""
+    """One outcome of an action: its probability, the next state and the reward."""
 
     probability: float
     state: State
@@ -48,26 +48,28 @@ class Outcome(NamedTuple):
 
 
 class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
-    """A world that is a table of outcomes; one frame a state."""
+    """A world defined by a table of outcomes; a state is drawn as one frame."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012 (gymnasium's own form)
     render_mode = "rgb_array"
     actions: ClassVar[tuple[str, ...]] = tuple(MOVES)
-    """What a person calls them."""
+    """Names of the actions, for people."""
     shape: ClassVar[tuple[int, int]]
     """Rows and columns of cells."""
     limit: ClassVar[int]
-    """Agent steps after which an episode is cut."""
+    """Agent steps after which an episode is truncated."""
 
     def __init__(self, config: WorldConfig, generator: np.random.Generator, turn: Turn | None = None) -> None:
-        """Everything random in the world is drawn from the generator; its rules know nothing of the turn."""
-        name, least = type(self).__name__, _MIN_CELL_PIXELS * max(self.shape)
-        if (config.frame_skip, config.stack_frames, config.sticky_action_probability) != (1, 1, 0.0):
+        """Draw all randomness from the generator; the MDP does not depend on the turn."""
+        name, min_size = type(self).__name__, _MIN_CELL_PIXELS * max(self.shape)
+        timing = (config.frame_skip, config.stack_frames, config.sticky_action_probability)
+        if timing != (1, 1, 0.0):
             raise ConfigError(
-                f"in {name}, world.frame_skip and world.stack_frames are 1 and world.sticky_action_probability is 0"
+                f"in {name}, world.frame_skip and world.stack_frames must be 1 and world.sticky_action_probability 0, "
+                f"got {', '.join(map(str, timing))}"
             )
-        if config.frame_size < least:
-            raise ConfigError(f"{name} needs a world.frame_size of at least {least}, got {config.frame_size}")
+        if config.frame_size < min_size:
+            raise ConfigError(f"in {name}, world.frame_size must be >= {min_size}, got {config.frame_size}")
         self.config = config
         self.np_random = generator
         self._turn = turn or unturned(self.action_count)
@@ -81,54 +83,54 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
 
     @abstractmethod
     def starts(self) -> list[Outcome]:
-        """Return the states in which an episode may start."""
+        """Return the start states, with their probabilities."""
 
     @abstractmethod
     def outcomes(self, state: State, action: int) -> list[Outcome]:
-        """Return what may come of an action."""
+        """Return the outcomes of an action in a state."""
 
     @abstractmethod
     def cells(self, state: State) -> Cells:
-        """Return the kinds of cells that show a state."""
+        """Return the cells that show a state."""
 
-    def place(self, state: State) -> tuple[int, int, int]:
-        """Return row, column and what else matters of a state, each below 32, the last below 256."""
+    def position(self, state: State) -> tuple[int, int, int]:
+        """Return row and column of a state, each below 32, and the rest of it as a number below 256."""
         row, column, *rest = state
         return row, column, rest[0] if rest else 0
 
     def is_terminal(self, state: State) -> bool:  # noqa: ARG002 (most worlds have no such state)
-        """Tell whether an episode ends in a state, before its limit."""
+        """Return whether a state is terminal."""
         return False
 
     def first_looks(self) -> NDArray[np.uint8]:
-        """Draw what an episode looks like beside its state."""
+        """Return the visual distractor at the start of an episode."""
         return self._looks
 
-    def next_looks(self, action: int) -> NDArray[np.uint8]:  # noqa: ARG002 (few worlds look otherwise after a step)
-        """Draw what that is after a step."""
+    def next_looks(self, action: int) -> NDArray[np.uint8]:  # noqa: ARG002 (few worlds change it)
+        """Return the visual distractor after a step."""
         return self._looks
 
     def decorate(self, frame: NDArray[np.uint8], looks: NDArray[np.uint8]) -> None:
-        """Draw the looks into a frame that shows the state."""
+        """Draw the visual distractor into a frame that shows the state."""
 
     @property
     def state(self) -> State:
-        """The state that the rules speak of."""
+        """The state of the MDP."""
         return self._state
 
     @property
     def action_count(self) -> int:
-        """How many actions the agent can choose from."""
+        """Number of actions."""
         return len(self.actions)
 
     @property
     def action_names(self) -> list[str]:
-        """What a person calls them."""
+        """Names of the agent's actions, for people."""
         return [self.actions[action] for action in self._turn.actions]
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """Frames stacked in a state, their height and their width."""
+        """[stack, height, width] of a state."""
         return self.config.state_shape
 
     @property
@@ -138,9 +140,9 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
 
     @property
     def ram(self) -> NDArray[np.uint8]:
-        """128 bytes; the first three hold column and row, times 8, and what else matters."""
+        """128 bytes; the first three are column and row, times 8, and the rest of the state."""
         memory = np.zeros(128, np.uint8)
-        row, column, rest = self.place(self._state)
+        row, column, rest = self.position(self._state)
         memory[LOCATION.x], memory[LOCATION.y], memory[LOCATION.room] = 8 * column, 8 * row, rest
         memory.setflags(write=False)
         return memory
@@ -148,7 +150,7 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin an episode."""
+        """Start an episode."""
         super().reset(seed=seed, options=options)
         self._state, self._steps = self._draw(self.starts()).state, 0
         self._looks = self.first_looks()
@@ -156,7 +158,7 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
         return self._observation, {}
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Play one step."""
+        """Take one step."""
         taken = self._turn.actions[int(action)]
         outcome = self._draw(self.outcomes(self._state, taken))
         self._state = outcome.state
@@ -167,19 +169,19 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
         return self._observation, outcome.reward, terminated, not terminated and self._steps >= self.limit, {}
 
     def render(self) -> Any:
-        """Return a picture for people, [height, width, 3]; neither the turn nor looks that do not matter are in it."""
-        picture = _COLOURS[self.cells(self._state)]
-        picture = picture.repeat(_RENDERED_CELL_PIXELS, 0).repeat(_RENDERED_CELL_PIXELS, 1)
-        picture[::_RENDERED_CELL_PIXELS] = picture[:, ::_RENDERED_CELL_PIXELS] = 0
-        return picture
+        """Return an image for people, [height, width, 3], without the turn and the visual distractor."""
+        image = _COLOURS[self.cells(self._state)]
+        image = image.repeat(_RENDERED_CELL_PIXELS, 0).repeat(_RENDERED_CELL_PIXELS, 1)
+        image[::_RENDERED_CELL_PIXELS] = image[:, ::_RENDERED_CELL_PIXELS] = 0
+        return image
 
     def snapshot(self) -> bytes:
-        """Return all that the future of this world depends on."""
+        """Return the complete state of the world, its generator included."""
         about = {"state": list(self._state), "steps": self._steps, "generator": generator_state(self.np_random)}
         return arrays.pack(about | {"observation": self._observation, "looks": self._looks})
 
     def restore(self, snapshot: bytes) -> None:
-        """Continue exactly where `snapshot` was taken."""
+        """Restore from `snapshot()`."""
         about = arrays.unpack(snapshot)
         self._state, self._steps = tuple(about["state"]), about["steps"]
         self._observation = about["observation"].copy()
@@ -205,7 +207,7 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
 
 
 def moved(cell: tuple[int, int], action: int, open_cells: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return where one of the four moves leads from a cell: to the next, or nowhere where that is not open."""
+    """Return the cell that one of the four moves leads to: the next one, or the same if that is not open."""
     down, right = list(MOVES.values())[action]
     row, column = cell[0] + down, cell[1] + right
     inside = 0 <= row < open_cells.shape[0] and 0 <= column < open_cells.shape[1]
@@ -214,29 +216,29 @@ def moved(cell: tuple[int, int], action: int, open_cells: NDArray[np.bool_]) -> 
 
 @lru_cache(maxsize=32)
 def mean_returns(kind: type[SmallWorld], config: WorldConfig) -> Returns:
-    """Return what uniformly random actions earn in an episode, and what the best policy does.
+    """Return the mean returns of the uniformly random and of the best policy.
 
-    Both are exact: expected values by the steps that are left, over all states that can be reached.
+    Both are exact, by finite-horizon dynamic programming over all reachable states.
     """
     world = kind(config, np.random.default_rng(0))
     table = _outcomes_everywhere(world)
     found = []
-    for judge in (_mean, max):
+    for backup in (_mean, max):
         values: dict[State, float] = {}
         for _ in range(world.limit):
-            values = {state: judge(action_values(actions, values)) for state, actions in table.items()}
+            values = {state: backup(action_values(actions, values)) for state, actions in table.items()}
         found.append(math.fsum(start.probability * values[start.state] for start in world.starts()))
     return Returns(*found)
 
 
 def best_actions(world: SmallWorld) -> list[dict[State, int]]:
-    """Return the best action in every state, by the steps that are left; at 0 nothing is."""
+    """Return the best action in every state, by the number of steps left; index 0 is empty."""
     table, values = _outcomes_everywhere(world), dict[State, float]()
     actions: list[dict[State, int]] = [{}]
     for _ in range(world.limit):
-        judged = {state: action_values(outcomes, values) for state, outcomes in table.items()}
-        actions.append({state: int(np.argmax(found)) for state, found in judged.items()})
-        values = {state: max(found) for state, found in judged.items()}
+        q_values = {state: action_values(outcomes, values) for state, outcomes in table.items()}
+        actions.append({state: int(np.argmax(q)) for state, q in q_values.items()})
+        values = {state: max(q) for state, q in q_values.items()}
     return actions
 
 
@@ -245,12 +247,12 @@ def _mean(values: list[float]) -> float:
 
 
 def action_values(actions: list[list[Outcome]], later: dict[State, float]) -> list[float]:
-    """Return the value of each action, where states are worth this much afterwards; a terminal one nothing."""
+    """Return Q of each action, given the values of the next states; a terminal state is worth 0."""
     return [sum(one.probability * (one.reward + later.get(one.state, 0.0)) for one in found) for found in actions]
 
 
 def _outcomes_everywhere(world: SmallWorld) -> dict[State, list[list[Outcome]]]:
-    """Return what may come of each action, for every state that can be reached and is not terminal."""
+    """Return the outcomes of each action, for every reachable state that is not terminal."""
     table: dict[State, list[list[Outcome]]] = {}
     waiting = [start.state for start in world.starts()]
     while waiting:

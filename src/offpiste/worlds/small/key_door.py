@@ -1,7 +1,7 @@
-"""Key and door: subgoals. The key lies in the room on one side, the goal behind a locked door on the other.
+"""Key and door: subgoals. The key is in the room on one side, the goal behind a locked door on the other.
 
-Three rooms, 3 × 3 cells each, in a row; the player starts in the middle one. Only the goal pays; it puts the player
-back at the start and the key in its place.
+Three rooms in a row, 3 × 3 cells each; the player starts in the middle one. Only the goal pays; it sends the player
+back to the start and restores the key.
 """
 
 from typing import ClassVar
@@ -38,7 +38,7 @@ class KeyDoor(SmallWorld):
         return [Outcome(1.0, (*cell, int(has_key or cell == _KEY)))]
 
     def cells(self, state: State) -> Cells:
-        """Return the rooms, the key until it is taken, the door until it can be passed, the goal and the player."""
+        """Return the rooms, the key and the door until the key is taken, the goal and the player."""
         cells = _ROOMS.copy()
         cells[_KEY], cells[_DOOR] = (EMPTY, EMPTY) if state[2] else (KEY, DOOR)
         cells[_GOAL] = GOAL

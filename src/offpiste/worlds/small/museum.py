@@ -1,7 +1,7 @@
-"""Museum: distraction. A coin lies six steps down the corridor; the other way is a hall full of things worth nothing.
+"""Museum: distraction. The goal, a coin, is six steps down the corridor; the other way is a large hall without reward.
 
-The coin puts the player back at the start. All cells of the hall show a different frame, so that whatever pays for
-novelty leads there; what that costs shows in the area under the training curve.
+The coin sends the player back to the start. Every cell of the hall has a different frame, so that novelty leads there;
+what that costs shows in the area under the training curve.
 """
 
 from typing import ClassVar
@@ -39,7 +39,7 @@ class Museum(SmallWorld):
         return [Outcome(1.0, _START)]
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
-        """Move; the coin puts the player back at the start."""
+        """Move; the coin sends the player back to the start."""
         cell = moved((state[0], state[1]), action, _PLAN != WALL)
         return [Outcome(1.0, _START, 1.0) if cell == _COIN else Outcome(1.0, cell)]
 

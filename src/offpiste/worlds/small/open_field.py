@@ -1,9 +1,9 @@
-"""Open field: coverage. A square without walls, the goal in the corner across from the start, and now and then a slip.
+"""Open field: coverage. A square without walls, the goal in the corner opposite the start, and random slips.
 
-After the visual gridworld of Lobel et al. (2023). `OpenFieldEnds` is the same with a goal that ends the episode: an
-agent with a bonus learns to avoid such a goal, for all novelty ends with it. `NoisyTv` has a panel below the field and
-a fifth action that fills it with new random pixels until the next press; in `NoisyTvPassive` they are new at every
-step, whatever is done.
+After the visual gridworld of Lobel et al. (2023). In `OpenFieldEnds` the goal ends the episode: an agent with a bonus
+learns to avoid it, since all novelty ends with it. `NoisyTv` has a panel below the field and a fifth action that fills
+it with new random pixels, which stay until the next press; in `NoisyTvPassive` they are new at every step, whatever the
+action.
 """
 
 import numpy as np
@@ -13,35 +13,35 @@ from offpiste.worlds.small.grid import GOAL, MOVES, PLAYER, WALL, Cells, Outcome
 
 SIZE = 10
 SLIP = 0.1
-"""Chance that a move goes anywhere instead."""
+"""Probability that a move is replaced by a random one."""
 _PANEL_ROWS = 4
 _START, _GOAL = (SIZE - 1, 0), (0, SIZE - 1)
 
 
 class OpenField(SmallWorld):
-    """The field, with an empty panel, so that only noise tells it from the others."""
+    """The field, with an empty panel, so that it differs from the noisy ones by the noise alone."""
 
     shape = (SIZE + _PANEL_ROWS, SIZE + _PANEL_ROWS)
     limit = 30
 
     def starts(self) -> list[Outcome]:
-        """Return the corner in which an episode starts."""
+        """Return the corner where an episode starts."""
         return [Outcome(1.0, _START)]
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
         """Move, or slip."""
         everywhere = np.ones((SIZE, SIZE), np.bool_)
-        chances = np.full(len(MOVES), SLIP / len(MOVES))
-        chances[action] += 1 - SLIP
+        probabilities = np.full(len(MOVES), SLIP / len(MOVES))
+        probabilities[action] += 1 - SLIP
         reached = [moved((state[0], state[1]), move, everywhere) for move in range(len(MOVES))]
-        return [Outcome(float(chance), *self.at(cell)) for chance, cell in zip(chances, reached, strict=True)]
+        return [Outcome(float(p), *self.at(cell)) for p, cell in zip(probabilities, reached, strict=True)]
 
     def at(self, cell: tuple[int, int]) -> tuple[State, float]:
-        """Return the state and the reward of reaching a cell; the goal puts the player back at the start."""
+        """Return the state and the reward of reaching a cell; the goal sends the player back to the start."""
         return (_START, 1.0) if cell == _GOAL else (cell, 0.0)
 
     def cells(self, state: State) -> Cells:
-        """Return the goal, the player, and a wall beside the field; below it is the panel."""
+        """Return the goal, the player, and a wall beside the field; the panel is below."""
         cells = np.zeros(self.shape, np.uint8)
         cells[:SIZE, SIZE:] = WALL
         cells[_GOAL] = GOAL
@@ -57,17 +57,17 @@ class OpenFieldEnds(OpenField):
         return cell, float(cell == _GOAL)
 
     def is_terminal(self, state: State) -> bool:
-        """Tell whether the goal was reached."""
+        """Return whether the goal was reached."""
         return state == _GOAL
 
 
 class NoisyTv(OpenField):
-    """The field beside a screen that shows something new whenever the player asks for it."""
+    """The field with a panel whose noise changes when the fifth action is taken."""
 
     actions = (*MOVES, "press")
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
-        """Move, slip, or stay to press the button."""
+        """Move, slip, or stay and press the button."""
         return [Outcome(1.0, state)] if action == len(MOVES) else super().outcomes(state, action)
 
     def first_looks(self) -> NDArray[np.uint8]:
@@ -89,12 +89,12 @@ class NoisyTv(OpenField):
 
 
 class NoisyTvPassive(NoisyTv):
-    """The field beside a screen that never shows the same twice; the fifth action does nothing."""
+    """The field with a panel whose noise changes at every step; the fifth action does nothing."""
 
     def first_looks(self) -> NDArray[np.uint8]:
         """Draw new pixels."""
         return self._noise()
 
-    def next_looks(self, action: int) -> NDArray[np.uint8]:  # noqa: ARG002 (whatever it is)
+    def next_looks(self, action: int) -> NDArray[np.uint8]:  # noqa: ARG002 (the same for all)
         """Draw new pixels."""
         return self._noise()

@@ -1,10 +1,10 @@
-"""The suite of small worlds: one row each, with the settings that all of them share.
+"""The suite of small worlds: one row each, with shared settings.
 
-The paper's timings scaled down to worlds that are over in minutes, the same for every method; `deep_sea.py` tells why
-each is what it is. What differs from Deep Sea's: a limit is no terminal state, for cells that are reached only shortly
-before it would have no value; γ is 0.97, for with 0.99 a goal that can be reached again and again is worth more than
-the largest value; and whatever makes a step cheap, for operations are its cost and not arithmetic: frames as small as
-cells of two pixels allow, one convolution, and an update of 64 every fourth step instead of 32 at each.
+The paper's schedules scaled down to runs of minutes, the same for every method; `deep_sea.py` has the reasons. What
+differs from Deep Sea: returns bootstrap at the step limit, or cells reached shortly before it would have no value;
+γ is 0.97, since with 0.99 a goal that can be reached again and again is worth more than the largest atom; and steps are
+cheap, whose cost is the number of operations: two pixels per cell, one convolution, and a batch of 64 every fourth step
+instead of 32 at each.
 """
 
 import pkgutil
@@ -28,7 +28,7 @@ from offpiste.worlds.small.turn import turn_of
 from offpiste.worlds.small.wallpaper import Wallpaper
 
 EVALUATION_EPISODES = 50
-"""Played after each iteration."""
+"""Episodes of evaluation after each iteration."""
 KINDS: Mapping[str, type[SmallWorld]] = {
     "open_field": OpenField,
     "key_door": KeyDoor,
@@ -40,14 +40,13 @@ KINDS: Mapping[str, type[SmallWorld]] = {
     "open_field_ends": OpenFieldEnds,
     "noisy_tv_passive": NoisyTvPassive,
 }
-"""All but Deep Sea; the last two are not in the suite, but show one effect each."""
-
+"""All but Deep Sea; the last two are not in the suite, but isolate one effect each."""
 
 _AGENT = {"discount": 0.97, "convolution_channels": [16], "update_period_steps": 4, "batch_size": 64}
 
 
 def _settings(limit: int, frame_size: int, steps: int) -> dict[str, Any]:
-    """Return the settings of a world with episodes of so many steps and runs of so many."""
+    """Return the settings of a world with episodes of `limit` and runs of `steps` steps."""
     return {
         "frames": steps,
         "world": {
@@ -101,14 +100,14 @@ ROWS = (
 
 
 def register() -> None:
-    """Let `gymnasium.make` know the worlds, as in offpiste/KeyDoor-v0."""
+    """Register the worlds with gymnasium, as in offpiste/KeyDoor-v0."""
     for row in ROWS:
         name = "".join(word.capitalize() for word in row.name.split("_"))
         gymnasium.register(f"offpiste/{name}-v0", "offpiste.worlds.small.suite:make", kwargs={"game": row.name})
 
 
 def make(game: str, seed: int = 0, render_mode: str = "rgb_array") -> gymnasium.Env[Any, Any]:  # noqa: ARG001
-    """Return a world as an environment by itself, as the runs of a seed see it; `reset` takes a seed for its draws."""
+    """Return a world as a gymnasium environment, as the runs of a seed see it; `reset(seed=…)` seeds its draws."""
     row = next(row for row in ROWS if row.name == game)
     config = from_dict(WorldConfig, row.settings["world"])
     world: gymnasium.Env[Any, Any] = pkgutil.resolve_name(row.opener)(game, config, stream(seed, "game"), seed)
@@ -122,7 +121,7 @@ def open_small_world(game: str, config: WorldConfig, generator: np.random.Genera
 
 
 def mean_returns_of(game: str) -> Returns:
-    """Return what random play and the best policy earn in an episode."""
+    """Return the mean returns of random play and of the best policy."""
     row = next(row for row in ROWS if row.name == game)
     if game not in KINDS:
         return deep_sea.mean_returns(_DEEP_SEA_ROWS)

@@ -1,4 +1,4 @@
-"""How a run's seed turns a small world, so that ten seeds are not one world ten times."""
+"""How the seed of a run mirrors a small world and permutes its actions, so that ten seeds are ten worlds."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from offpiste.seeding import stream
 
 @dataclass(frozen=True)
 class Turn:
-    """Frames are mirrored, and actions change places."""
+    """Mirrored frames and permuted actions."""
 
     mirrored: tuple[bool, bool]
-    """Up and down; left and right."""
+    """Vertically; horizontally."""
     actions: tuple[int, ...]
-    """What each of the agent's actions is in the world."""
+    """The world's action for each of the agent's actions."""
 
     def frame(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return frames [..., height, width] as the agent sees them."""
@@ -25,12 +25,12 @@ class Turn:
 
 
 def unturned(action_count: int) -> Turn:
-    """Return the turn that changes nothing."""
+    """Return the identity."""
     return Turn((False, False), tuple(range(action_count)))
 
 
 def turn_of(seed: int, action_count: int) -> Turn:
-    """Return how the runs of a seed see every world with so many actions."""
+    """Return the turn that a seed gives every world with this many actions."""
     draws = stream(seed, "turn")
     up_down, left_right = draws.random(2) < 0.5
     return Turn((bool(up_down), bool(left_right)), tuple(draws.permutation(action_count).tolist()))

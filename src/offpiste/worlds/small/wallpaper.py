@@ -1,6 +1,6 @@
-"""Wallpaper: every episode looks new. Three rooms with offset doors, faintly papered anew at each reset.
+"""Wallpaper: every episode looks new. Three rooms with offset doors, and faint new background noise at each reset.
 
-A bonus that pays for what a frame looks like finds all of them new, wherever the player goes.
+To a bonus that pays for novel frames all of them are novel, wherever the player goes.
 """
 
 from typing import ClassVar
@@ -12,7 +12,7 @@ from offpiste.worlds.small.grid import GOAL, PLAYER, WALL, Cells, Outcome, Small
 from offpiste.worlds.small.rooms import ROOM, WIDTH, three_rooms
 
 SHADES = (24, 40)
-"""Of wallpaper, the last left out: faint, but on both sides of 32, where pseudo-counts begin to see another shade."""
+"""Range of greys, end excluded: faint, but on both sides of 32, where the second shade of pseudo-counts begins."""
 _START, _GOAL = (ROOM - 1, 0), (0, WIDTH - 1)
 _ROOMS = three_rooms((0, ROOM - 1))
 
@@ -24,11 +24,11 @@ class Wallpaper(SmallWorld):
     limit = 30
 
     def starts(self) -> list[Outcome]:
-        """Return the corner in which an episode starts."""
+        """Return the corner where an episode starts."""
         return [Outcome(1.0, _START)]
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
-        """Move; the goal puts the player back at the start."""
+        """Move; the goal sends the player back to the start."""
         cell = moved((state[0], state[1]), action, _ROOMS != WALL)
         return [Outcome(1.0, _START, 1.0) if cell == _GOAL else Outcome(1.0, cell)]
 
@@ -40,9 +40,9 @@ class Wallpaper(SmallWorld):
         return np.asarray(cells)
 
     def first_looks(self) -> NDArray[np.uint8]:
-        """Draw a wallpaper over the whole frame."""
+        """Draw a new wallpaper."""
         return self.np_random.integers(*SHADES, size=self.state_shape[1:], dtype=np.uint8)
 
     def decorate(self, frame: NDArray[np.uint8], looks: NDArray[np.uint8]) -> None:
-        """Paper everything that is not brighter."""
+        """Draw the wallpaper wherever the frame is darker."""
         np.maximum(frame, looks, out=frame)
