@@ -1,7 +1,7 @@
 """Statistics of the current episode and iteration, and the columns of the records that they become."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ class EpisodeStatistics:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return all attributes, by their keys in a checkpoint."""
-        return {_KEYS.get(name, name): value for name, value in vars(self).items()}
+        """Return copies of all attributes, by their keys in a checkpoint."""
+        return {_KEYS.get(name, name): value for name, value in asdict(self).items()}
 
 
 @dataclass
