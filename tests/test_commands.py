@@ -1,4 +1,4 @@
-"""The command makes the same run again: what the command line reads is what the run says it is."""
+"""The command of a run makes the same run again: the command line parses it into the same settings."""
 
 import shlex
 from dataclasses import replace
@@ -16,12 +16,12 @@ SCHEDULE = replace(RunConfig().schedule, iteration_steps=100)
 
 
 def read_back(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> RunConfig:
-    """Return the configuration that `offpiste train` takes from a command."""
+    """Return the configuration that `offpiste train` parses from a command."""
     from offpiste.cli import main
 
-    words = shlex.split(command)
-    assert words[0] == "offpiste"
-    assert main([*words[1:], "--print-config"]) == 0
+    argv = shlex.split(command)
+    assert argv[0] == "offpiste"
+    assert main([*argv[1:], "--print-config"]) == 0
     file = tmp_path / "printed.toml"
     file.write_text(capsys.readouterr().out)
     return from_dict(RunConfig, read_settings(file))
@@ -56,12 +56,12 @@ def test_a_command_makes_the_same_run(config: RunConfig, tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_a_command_is_one_line_that_gives_a_shell_nothing_else_to_run(name: str, tmp_path: Path) -> None:
+def test_a_command_is_one_line_in_which_a_shell_runs_nothing_else(name: str, tmp_path: Path) -> None:
     named = {"game": name, "method": "mine", "variant": f"v{name}", "bonus.name": f"module:{name}"}
     command = train_command(identity(RunConfig()) | named | {f"bonus.options.key{name}": f"value{name}"}, 400)
     assert command.isprintable()
-    (words,) = calls(command, tmp_path)
-    assert words[:8] == ["train", "--game", name, "--seed", "0", "--method", "mine", "--bonus"]
-    assert words[8] == f"module:{name}"
-    assert {"--variant", f"v{name}"} <= set(words)
-    assert words[-2:] == [f"--bonus.options.key{name}", f"value{name}"]
+    (argv,) = calls(command, tmp_path)
+    assert argv[:8] == ["train", "--game", name, "--seed", "0", "--method", "mine", "--bonus"]
+    assert argv[8] == f"module:{name}"
+    assert {"--variant", f"v{name}"} <= set(argv)
+    assert argv[-2:] == [f"--bonus.options.key{name}", f"value{name}"]

@@ -130,5 +130,5 @@ def test_a_run_with_only_its_results_kept_is_refused_with_what_to_do(folder: Fol
 
     manifest = {"format": FORMAT, "step": 1, "attempt": "1", "objects": {"agent": {}}}
     write_manifest(folder, "000000000001-1.json", manifest)
-    with pytest.raises(CheckpointError, match="cannot resume without its replay; train it again in another folder"):
+    with pytest.raises(CheckpointError, match="only the results were kept; train it again in another folder"):
         refuse_results_only(folder)

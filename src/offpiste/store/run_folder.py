@@ -140,7 +140,7 @@ def refuse_results_only(folder: Folder) -> None:
     """Raise CheckpointError if only the results of the run were kept."""
     if holds_only_results(folder):
         raise CheckpointError(
-            f"only the results of the run in {folder.location} were kept, and it cannot resume without its replay; "
+            f"the run in {folder.location} cannot resume without its replay: only the results were kept; "
             'train it again in another folder, or in a study with keep = "all"'
         )
 
