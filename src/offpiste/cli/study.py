@@ -88,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Status:
-    """Show the progress of a study, live on a terminal, and the runs that are quarantined, with their errors."""
+    """Show the progress of a study, and its quarantined runs with their errors: live on a terminal, once elsewhere."""
 
     file: File
     """TOML file of the study."""

@@ -25,8 +25,8 @@ STOPPED_EARLY = 75
 class Arguments:
     """Train one agent on one game. The same command resumes a run that was stopped or killed, with identical results.
     Exit code 0: the frames are done; 75: stopped before that (SIGTERM, Ctrl-C), to be resumed; 1: an error; 2: an
-    invalid command line. Integers may be written as 20k or 200M. Any bonus is added with --bonus; its options, which
-    `offpiste methods NAME` lists, are set with --bonus.options.OPTION VALUE.
+    invalid command line. Integers may be written as 20k or 200M. Any bonus is added with --bonus, and its options are
+    set with --bonus.options.OPTION VALUE; see `offpiste methods NAME`.
     """
 
     run: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
