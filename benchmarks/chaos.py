@@ -175,7 +175,7 @@ class Chaos:
         self._wait_for_progress()
         self._say("SIGKILL of a raylet")
         self._cluster.kill_raylet(0)
-        self._wait_for_log("will go on: its machine is gone")
+        self._wait_for_log("will resume: its machine is gone")
         self._cluster.start_node(0)
         self._let_the_store_fail()
         while not self._stop_a_node_at_work():
@@ -195,7 +195,7 @@ class Chaos:
     def _stop_a_worker_at_work(self) -> bool:
         """Ask a worker to go; tell whether it was at work, and saved and said so."""
         self._kill_worker(signal.SIGTERM)
-        said = self._wait_for_log("its worker was told to stop", lambda seconds: seconds > MAX_SAVING_SECONDS)
+        said = self._wait_for_log("its worker was stopped", lambda seconds: seconds > MAX_SAVING_SECONDS)
         if not said:
             self._say("it was between two runs at that moment; once more")
         return said

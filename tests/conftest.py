@@ -1,4 +1,4 @@
-"""What tests in several folders share: a real S3 server on this machine, and folders on a disk and in it."""
+"""Shared fixtures: a real S3 server on this machine, and folders on a disk and on that server."""
 
 import os
 import signal
@@ -26,14 +26,14 @@ _START_SECONDS = 60.0
 
 @pytest.fixture(autouse=True)
 def denormal_numbers() -> Iterator[None]:
-    """Let them be numbers again after a test that trains: other tests draw them."""
+    """Enable denormal numbers again after a test that trains, because other tests draw them."""
     yield
     if torch := sys.modules.get("torch"):
         torch.set_flush_denormal(False)
 
 
 class S3Server:
-    """A `moto_server` process: S3 in memory, empty at the start, gone at the end."""
+    """A `moto_server` process: S3 in memory, empty at the start."""
 
     def __init__(self, log: Path) -> None:
         self.port = free_port()
@@ -55,7 +55,7 @@ class S3Server:
         raise RuntimeError(f"moto_server did not start: {self._log.read_text()}")
 
     def requests(self, part: str) -> list[str]:
-        """Return method and path of the requests so far whose line holds this text."""
+        """Return method and path of the requests so far whose line in the log contains this text."""
         lines = [line for line in self._log.read_text().splitlines() if '"' in line and part in line]
         return [line.split('"')[1].rpartition(" ")[0] for line in lines]
 
@@ -66,7 +66,7 @@ class S3Server:
 
 @pytest.fixture(scope="session")
 def s3_environment() -> Iterator[None]:
-    """Credentials that the server on this machine takes, and none that lie on this machine."""
+    """Credentials for the test server, and none of the user's."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
@@ -94,7 +94,7 @@ def s3_server(s3_environment: None, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="session")
 def new_s3_location(s3_server: S3Server) -> Callable[[], str]:
-    """A function whose every call returns the URL of an empty folder on the S3 server."""
+    """A function that returns the URL of a new empty folder on the S3 server."""
     return lambda: s3_location(s3_server.port, uuid.uuid4().hex)
 
 
@@ -118,7 +118,7 @@ def s3_location(port: int, prefix: str) -> str:
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -127,7 +127,7 @@ def free_port() -> int:
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """Let torch compute on one thread, as runs do by default: with more, tests side by side stall one another."""
+    """Set torch to one thread, as in runs by default: with more, concurrent tests stall one another."""
     import torch
 
     torch.set_num_threads(1)

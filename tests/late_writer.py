@@ -1,4 +1,4 @@
-"""A process that sleeps at any step on its store and wakes after others have worked there."""
+"""A late writer: a process that sleeps at any operation on its store and wakes after another attempt has written."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,9 +14,9 @@ from offpiste.store.storage import Folder
 def every_sleep(
     act: Callable[[], object], meanwhile: Callable[[], object], every: int = 1
 ) -> Iterator[Callable[[], bool]]:
-    """Return, for each step that `act` takes on a store, a function that lets it sleep there while others work.
+    """Yield, for each store operation of `act`, a function that runs `act` and lets it sleep there during `meanwhile`.
 
-    The function tells whether `act` got so far; the last one does not. Being superseded is a proper end for a sleeper.
+    The function returns whether `act` reached that operation; the last one returns False. `act` may be superseded.
     """
     step = 0
     more = True
@@ -35,7 +35,7 @@ def every_sleep(
 
 @contextmanager
 def _asleep_before(step: int, meanwhile: Callable[[], object]) -> Iterator[list[int]]:
-    """Let others work before this step of the store: a call of a folder's methods, or the rename that ends a write."""
+    """Run `meanwhile` before this operation: a call of a `Folder`'s method, or the rename that ends a write."""
     slept: list[int] = []
     calls = iter(range(1, 1_000_000))
     awake = [True]

@@ -1,4 +1,4 @@
-"""Whether two states are the same, and whether somebody drew from the global generators."""
+"""Compare two saved states, and the states of the global random generators."""
 
 import random
 from typing import Any
@@ -8,13 +8,13 @@ import torch
 
 
 def global_generators() -> tuple[Any, ...]:
-    """Return the states of all global generators, which compare equal if nobody drew from them in between."""
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002 (to see that nobody used it)
+    """Return the states of all global generators; they stay equal if nothing draws from them."""
+    legacy = np.random.get_state(legacy=False)  # noqa: NPY002 (to check that nothing uses it)
     return random.getstate(), str(legacy), torch.get_rng_state().tolist()
 
 
 def assert_same(one: dict[str, Any], two: dict[str, Any]) -> None:
-    """Compare two saved states, value by value."""
+    """Assert that two saved states are equal, value by value."""
     assert one.keys() == two.keys()
     for key, value in one.items():
         np.testing.assert_array_equal(value, two[key], err_msg=key)

@@ -1,4 +1,4 @@
-"""What a shell makes of a command that we show, and names that a stranger would have it run."""
+"""How a shell parses a command that we print, and hostile names that try to make it run something else."""
 
 import json
 import os
@@ -19,20 +19,22 @@ HOSTILE_NAMES = (
     "ε",
     "",
 )
-_SAYS_ITS_ARGUMENTS = "#!{python}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
+_PRINTS_ITS_ARGUMENTS = "#!{python}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
 
 
 def calls(shell_text: str, folder: Path) -> list[list[str]]:
-    """Return the arguments of each call of `offpiste` in a text that bash runs, which must do nothing else."""
+    """Run a text in bash and return the arguments of each call of `offpiste`; the text must do nothing else."""
     programs, here = folder / "programs", folder / "here"
     programs.mkdir(parents=True, exist_ok=True)
     here.mkdir(exist_ok=True)
     program = programs / "offpiste"
-    program.write_text(_SAYS_ITS_ARGUMENTS.format(python=sys.executable))
+    program.write_text(_PRINTS_ITS_ARGUMENTS.format(python=sys.executable))
     program.chmod(0o755)
     subprocess.run(["bash", "-n", "-c", shell_text], check=True)
-    path = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONUTF8": "1"}
-    ran = subprocess.run(["bash", "-c", shell_text], cwd=here, env=path, capture_output=True, text=True, check=True)
-    assert ran.stderr == ""
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        ["bash", "-c", shell_text], cwd=here, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
     assert list(here.iterdir()) == []
-    return [json.loads(line) for line in ran.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""The command makes the same run again: what the command line reads is what the run says it is."""
+"""The command of a run makes the same run again: the command line parses it into the same settings."""
 
 import shlex
 from dataclasses import replace
@@ -16,7 +16,7 @@ SCHEDULE = replace(RunConfig().schedule, iteration_steps=100)
 
 
 def read_back(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> RunConfig:
-    """Return the configuration that `offpiste train` takes from a command."""
+    """Return the configuration that `offpiste train` parses from a command."""
     from offpiste.cli import main
 
     argv = shlex.split(command)
@@ -56,7 +56,7 @@ def test_a_command_makes_the_same_run(config: RunConfig, tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_a_command_is_one_line_that_gives_a_shell_nothing_else_to_run(name: str, tmp_path: Path) -> None:
+def test_a_command_is_one_line_in_which_a_shell_runs_nothing_else(name: str, tmp_path: Path) -> None:
     named = {"game": name, "method": "mine", "variant": f"v{name}", "bonus.name": f"module:{name}"}
     command = train_command(identity(RunConfig()) | named | {f"bonus.options.key{name}": f"value{name}"}, 400)
     assert command.isprintable()

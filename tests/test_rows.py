@@ -88,7 +88,7 @@ def test_a_row_with_computed_scores_is_listed_with_them(
     row = Game("catch", "small_easy", computed_scores="tests.worlds.test_scores:made_up_scores")
     monkeypatch.setitem(registry.WORLDS, "catch", row)
     listed = [re.sub(" +", " ", " ".join(row)) for row in lines_of(capsys, "games")]
-    assert "catch small_easy 0.25 2.25 coarse picture" in listed
+    assert "catch small_easy 0.25 2.25 coarse frame" in listed
 
 
 def test_a_plan_has_the_constants_of_a_method_for_the_world_of_each_run() -> None:

@@ -1,4 +1,4 @@
-"""`offpiste bundle` and `offpiste report --beside`: what they print and what they refuse."""
+"""`offpiste bundle` and `offpiste report --beside`: their output and their errors."""
 
 import importlib.util
 from pathlib import Path
@@ -18,18 +18,18 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_finished_runs_are_written_and_the_others_named(
+def test_finished_runs_are_written_and_the_others_listed_as_skipped(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for seed in range(2, 9):
         write_run(Folder(store), config_of("pong", seed=seed), (1.0,))
     assert main(["bundle", str(store), "--out", str(tmp_path / "bundle")]) == 0
-    said = capsys.readouterr()
-    assert said.out == f"{tmp_path / 'bundle'}: 2 runs, 7 left out; 0.0 MB\n"
-    assert said.err.splitlines()[0] == (
-        "left out: pong/epsilon_greedy/seed-2: it is at 400 of 1,200 frames, and only finished runs are bundled"
+    output = capsys.readouterr()
+    assert output.out == f"{tmp_path / 'bundle'}: 2 runs, 7 skipped; 0.0 MB\n"
+    assert output.err.splitlines()[0] == (
+        "skipped: pong/epsilon_greedy/seed-2: it is at 400 of 1,200 frames, and only finished runs are bundled"
     )
-    assert said.err.splitlines()[5:] == ["left out: 2 more"]
+    assert output.err.splitlines()[5:] == ["skipped: 2 more"]
 
 
 def test_a_store_without_a_finished_run_is_an_error_and_nothing_is_written(
@@ -44,31 +44,33 @@ def test_a_store_without_a_finished_run_is_an_error_and_nothing_is_written(
     assert not (tmp_path / "bundle").exists()
 
 
-def test_weak_points_of_the_store_are_counted(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_from_reading_the_store_are_counted(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (store / "pong" / "epsilon_greedy" / "seed-0" / "run.json").unlink()
     assert main(["bundle", str(store), "--out", str(tmp_path / "bundle")]) == 0
-    assert "Not read without fault: 1, which a report on the store names." in capsys.readouterr().err
+    assert "1 warnings from reading the store; a report on it lists them" in capsys.readouterr().err
 
 
-def test_a_bundle_is_written_to_a_disk(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bundle_cannot_be_written_to_a_url(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bundle", str(store), "--out", "s3://bucket/bundle"]) == 1
-    assert "--out is a folder on a disk, not a URL" in capsys.readouterr().err
+    assert "--out must be a folder on a disk, got a URL" in capsys.readouterr().err
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_without_the_extra_the_error_says_what_to_install(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
 
     def find(name: str, *more: Any) -> Any:
-        return None if name == "duckdb" else there(name, *more)
+        return None if name == "duckdb" else find_spec(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
     assert main(["bundle", str(store), "--out", "bundle"]) == 1
     assert "a bundle needs duckdb; install them with: pip install 'offpiste[report]'" in capsys.readouterr().err
 
 
-def test_a_report_is_on_a_store_and_the_bundles_and_stores_beside_it(store: Path, tmp_path: Path) -> None:
+def test_a_report_includes_the_bundles_and_stores_beside_its_store(store: Path, tmp_path: Path) -> None:
     published = tmp_path / "published"
     write_study(Folder(published), {("pong", "rnd"): [3.0, 4.0], ("pong", "epsilon_greedy"): [9.0]})
     write_study(Folder(tmp_path / "third"), {("pong", "icm"): [5.0]})
@@ -82,7 +84,7 @@ def test_a_report_is_on_a_store_and_the_bundles_and_stores_beside_it(store: Path
     assert f"offpiste report {store} --beside {' '.join(beside)} --out {page}" in text
     runs = (page / "tables" / "runs.csv").read_text()
     assert f"{beside[0]}/pong/rnd/seed-1" in runs
-    assert f"the same run as pong/epsilon_greedy/seed-0 in {store}" in text  # and its score is that of the store
+    assert f"the same run as pong/epsilon_greedy/seed-0 in {store}" in text  # and the store's score is used
     assert [line for line in runs.splitlines() if "epsilon_greedy" in line and beside[0] in line] == []
 
 

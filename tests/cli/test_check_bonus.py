@@ -1,4 +1,4 @@
-"""`offpiste check-bonus`: what it prints, and its exit code."""
+"""`offpiste check-bonus`: its output and its exit code."""
 
 from pathlib import Path
 from typing import Any
@@ -12,29 +12,31 @@ from offpiste.cli import check_bonus, main
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are broken where the terminal ends, and others may have set its width."""
+    """Lines are wrapped at the width of the terminal, which other tests may have set."""
     monkeypatch.setenv("COLUMNS", "120")
 
 
 @pytest.fixture
 def quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent step that need not be measured."""
+    """Replace the measured cost of an agent step by a constant."""
     monkeypatch.setattr(check_bonus, "agent_step_milliseconds", lambda: 1e9)
 
 
-def test_a_bonus_that_keeps_the_contract_is_exit_code_0(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_of_a_bonus_that_keeps_the_contract_is_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-bonus", "tests.bonuses.broken:Good"]) == 0
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
     assert lines[0] == "tests.bonuses.broken:Good"
     assert lines[1] == "ok       options are a frozen dataclass"
-    assert "FAILED" not in said.out
+    assert "FAILED" not in output.out
     assert lines[-1].startswith("ok       cost: ")
-    assert "% of an agent step of " in said.out
-    assert said.err.startswith("checking tests.bonuses.broken:Good")
+    assert "% of an agent step of " in output.out
+    assert output.err.startswith("checking tests.bonuses.broken:Good")
 
 
-def test_a_broken_bonus_is_exit_code_1_and_words(quick_agent: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_of_a_broken_bonus_is_1_and_the_failure_is_explained(
+    quick_agent: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check-bonus", "tests.bonuses.broken:WithLooseOptions"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("FAILED   options are a frozen dataclass: LooseOptions must be frozen; ")
@@ -42,18 +44,18 @@ def test_a_broken_bonus_is_exit_code_1_and_words(quick_agent: None, capsys: pyte
 
 
 def test_options_come_from_a_file(quick_agent: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check-bonus", "tests.bonuses.broken:WithDemandingOptions"]
-    assert main(words) == 1
+    argv = ["check-bonus", "tests.bonuses.broken:WithDemandingOptions"]
+    assert main(argv) == 1
     assert "cannot be made from the options given" in capsys.readouterr().out
     file = tmp_path / "options.toml"
     file.write_text("noise = 0.2\n")
-    assert main([*words, "--options", str(file)]) == 0
+    assert main([*argv, "--options", str(file)]) == 0
     capsys.readouterr()
-    assert main([*words, "--options", "missing.toml"]) == 1
+    assert main([*argv, "--options", "missing.toml"]) == 1
     assert capsys.readouterr().err == "offpiste: there is no file missing.toml\n"
 
 
-def test_options_on_the_command_line_are_those_of_train_and_win_over_the_file(
+def test_options_on_the_command_line_are_those_of_train_and_override_the_file(
     monkeypatch: pytest.MonkeyPatch, quick_agent: None, tmp_path: Path
 ) -> None:
     checked: list[Any] = []
@@ -65,25 +67,25 @@ def test_options_on_the_command_line_are_those_of_train_and_win_over_the_file(
     monkeypatch.setattr("offpiste.bonuses.contract.check.check_bonus", check)
     file = tmp_path / "options.toml"
     file.write_text("learning_rate = 0.2\ngate = 'product'\n")
-    words = ["check-bonus", "pixelcnn", "--bonus.options.learning-rate", "0.5"]
-    assert main([*words, "--options", str(file)]) == main(words) == 0
+    argv = ["check-bonus", "pixelcnn", "--bonus.options.learning-rate", "0.5"]
+    assert main([*argv, "--options", str(file)]) == main(argv) == 0
     assert checked == [
         ("PixelCnn", {"learning_rate": 0.5, "gate": "product"}),
         ("PixelCnn", {"learning_rate": 0.5}),
     ]
 
 
-def test_a_bonus_that_is_not_there_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_bonus_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-bonus", "nowhere:Bonus"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(
+    output = capsys.readouterr().err
+    assert output.startswith(
         "offpiste: cannot load the bonus 'nowhere:Bonus': No module named 'nowhere', neither installed nor in "
         f"{Path.cwd()};"
     )
-    assert said.count("\n") == 1
+    assert output.count("\n") == 1
 
 
-def test_the_cost_of_an_agent_step_is_measured_on_one_thread_and_leaves_the_threads_alone() -> None:
+def test_measuring_the_cost_of_an_agent_step_restores_the_number_of_threads() -> None:
     before = torch.get_num_threads()
     assert 0.1 < check_bonus.agent_step_milliseconds() < 10_000.0
     assert torch.get_num_threads() == before

@@ -1,6 +1,6 @@
-"""Code from the current folder: run for a bonus that was asked for by module:Class, and for nothing else.
+"""Code in the current folder is run only for a bonus given as module:Class.
 
-Real processes, since it is their search path that matters: the console script and `python -m`.
+Tested in real processes, by the console script and `python -m`, since their search paths differ.
 """
 
 import subprocess
@@ -33,7 +33,7 @@ TAKEN = (
     "typing",
     "tyro",
 )
-"""Names of what offpiste or its libraries import, from the standard library, installed, and not installed."""
+"""Modules that offpiste or its libraries import: from the standard library, installed, and not installed."""
 BONUS = """
 from dataclasses import dataclass
 
@@ -67,29 +67,29 @@ class Mine:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder with a module for each taken name, which notes down that it was run."""
+    """A folder with a module for each taken name, which leaves a file if it is run."""
     for name in TAKEN:
         (tmp_path / f"{name}.py").write_text("open(f'{__file__}.ran', 'w').close()\nraise RuntimeError('it was run')\n")
     return tmp_path
 
 
 def add_bonus(folder: Path) -> None:
-    """Put a bonus into the folder; whoever names it trusts the folder with what is not installed, as tensorflow is."""
+    """Add a bonus; naming it trusts the folder with modules that are not installed, such as tensorflow."""
     (folder / "mine.py").write_text(BONUS)
     (folder / "beside.py").write_text("PAID = 0.5\n")
     (folder / "tensorflow.py").unlink()
 
 
-def said(launcher: str, words: list[str], folder: Path) -> str:
-    """Return what a command printed, and refuse if code of the folder was run."""
-    done = subprocess.run([*LAUNCHERS[launcher], *words], cwd=folder, capture_output=True, text=True, timeout=300)
+def output(launcher: str, argv: list[str], folder: Path) -> str:
+    """Return the output of a command, after asserting that it ran no module of the folder."""
+    done = subprocess.run([*LAUNCHERS[launcher], *argv], cwd=folder, capture_output=True, text=True, timeout=300)
     assert not [path.name for path in folder.glob("*.ran")], done.stderr
     return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("argv", "expected"),
     [
         (["games"], "montezuma_revenge"),
         (["report", "."], "there is no run below ."),
@@ -101,26 +101,24 @@ def said(launcher: str, words: list[str], folder: Path) -> str:
             marks=pytest.mark.slow,
         ),
     ],
-    ids=lambda words: words[0] if isinstance(words, list) else "",
+    ids=lambda argv: argv[0] if isinstance(argv, list) else "",
 )
-def test_a_command_that_names_no_module_runs_nothing_of_the_current_folder(
-    launcher: str, words: list[str], expected: str, hostile: Path
+def test_a_command_without_a_module_runs_nothing_in_the_current_folder(
+    launcher: str, argv: list[str], expected: str, hostile: Path
 ) -> None:
-    assert expected in said(launcher, words, hostile)
+    assert expected in output(launcher, argv, hostile)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_bonus_in_the_current_folder_is_trained_and_what_is_installed_comes_first(
-    launcher: str, hostile: Path
-) -> None:
+def test_a_bonus_in_the_current_folder_is_found_and_installed_modules_come_first(launcher: str, hostile: Path) -> None:
     add_bonus(hostile)
-    words = ["train", "--game", "deep_sea_3", "--frames", "9", "--bonus", "mine:Mine", "--out", "runs"]
-    assert "9 frames are done" in said(launcher, words, hostile)
+    argv = ["train", "--game", "deep_sea_3", "--frames", "9", "--bonus", "mine:Mine", "--out", "runs"]
+    assert "9 frames are done" in output(launcher, argv, hostile)
 
 
 @pytest.mark.slow
-def test_the_new_process_of_check_bonus_looks_in_the_current_folder_last(
+def test_the_new_process_of_check_bonus_searches_the_current_folder_last(
     hostile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_bonus(hostile)
@@ -136,9 +134,9 @@ def test_the_new_process_of_check_bonus_looks_in_the_current_folder_last(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_the_workers_of_a_study_look_in_the_current_folder_last(launcher: str, hostile: Path) -> None:
+def test_the_workers_of_a_study_search_the_current_folder_last(launcher: str, hostile: Path) -> None:
     add_bonus(hostile)
     (hostile / "tiny.toml").write_text(tomli_w.dumps(TINY | {"methods": [{"bonus": "mine:Mine"}], "seeds": [0]}))
-    assert "1 done, 0 handed in, 0 waiting, 0 left out" in said(
+    assert "1 done, 0 in flight, 0 waiting, 0 quarantined of 1 runs" in output(
         launcher, ["study", "run", "tiny.toml", "--store", "runs"], hostile
     )

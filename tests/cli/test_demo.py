@@ -1,4 +1,4 @@
-"""The demo: what it counts, how it draws, and how it ends."""
+"""The demo: its output and its plot."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,32 +10,32 @@ from offpiste.cli import main
 from offpiste.cli.demo import BARS, CELLS, SIZE, Contender, plot
 
 
-def test_the_demo_plays_both_agents_and_says_what_to_type_next(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_trains_both_agents_and_suggests_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--seconds", "1"]) == 0
     out = capsys.readouterr().out
-    for words in ("epsilon_greedy", "cts", "cells found", "offpiste train --game freeway", "◆", "demo --seconds 4"):
-        assert words in out
-    assert "\x1b" not in out  # no colour where nobody sees it
+    for text in ("epsilon_greedy", "cts", "cells found", "offpiste train --game freeway", "◆", "demo --seconds 4"):
+        assert text in out
+    assert "\x1b" not in out  # no colour without a terminal
 
 
-def test_no_time_at_all_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_seconds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--seconds", "0"]) == 1
-    assert "above 0" in capsys.readouterr().err
+    assert "--seconds must be > 0, got 0.0" in capsys.readouterr().err
 
 
-def arm(name: str, cells: list[int]) -> Contender:
+def contender(name: str, cells: list[int]) -> Contender:
     loop: Any = SimpleNamespace()
     return Contender(name, loop, np.zeros((SIZE + 1, SIZE + 1), np.int64), cells)
 
 
-def test_the_plot_shows_the_share_of_cells_over_time() -> None:
+def test_the_plot_shows_the_share_of_cells_over_the_episodes() -> None:
     half, all_cells = CELLS // 2, CELLS
-    lines = plot([arm("one", [0, half, all_cells]), arm("two", [half, half, half])])
-    assert lines[1] == f"cells found, of {all_cells}, over 3 dives"
+    lines = plot([contender("one", [0, half, all_cells]), contender("two", [half, half, half])])
+    assert lines[1] == f"cells found, of {all_cells}, over 3 episodes"
     assert lines[2].split() == ["one", BARS[4] + BARS[8]]
     assert lines[3].split() == ["two", BARS[4] * 3]
 
 
-def test_a_long_story_is_shortened_to_the_width_of_the_plot() -> None:
-    lines = plot([arm("one", list(range(1, 51)) * 4)])
+def test_many_episodes_are_shortened_to_the_width_of_the_plot() -> None:
+    lines = plot([contender("one", list(range(1, 51)) * 4)])
     assert len(lines[2]) == 16 + 60

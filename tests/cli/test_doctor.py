@@ -1,4 +1,4 @@
-"""The doctor: what it finds on this machine, and what it says where something is wrong."""
+"""The doctor: its diagnosis of this machine, and its advice if something is wrong."""
 
 import re
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from offpiste.cli.doctor import Arguments, main
 
 
 def examine(capsys: pytest.CaptureFixture[str], out: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Return the exit code, and mark and words of each finding."""
+    """Return the exit code, and mark and message of each diagnosis."""
     code = main(Arguments(out=out))
     lines = [re.fullmatch(r"(\w+) +(\w+) +(.+)", line) for line in capsys.readouterr().out.splitlines()]
     return code, {found[2]: (found[1], found[3]) for found in lines if found}
 
 
-def test_a_machine_that_passes_the_tests_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_that_runs_the_tests_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = examine(capsys, str(tmp_path / "runs"))
     assert code == 0
     assert {"python", "games", "torch", "bf16", "gpu", "memory", "store", "cluster", "report"} <= set(found)
@@ -26,21 +26,19 @@ def test_a_machine_that_passes_the_tests_is_well(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_store_out_of_reach_is_a_failure_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_store_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     code, found = examine(capsys, "s3://bucket/runs?endpoint_override=127.0.0.1:1&scheme=http")
     assert code == 1
     assert found["store"][0] == "FAILED"
     assert "cannot write" in found["store"][1]
 
 
-def test_a_store_that_answers_is_ok_and_left_empty(
-    new_s3_location: Callable[[], str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reachable_store_passes(new_s3_location: Callable[[], str], capsys: pytest.CaptureFixture[str]) -> None:
     code, found = examine(capsys, new_s3_location())
     assert (code, found["store"][0]) == (0, "ok")
 
 
-def test_too_little_memory_says_what_to_lower(
+def test_too_little_memory_fails_with_the_setting_to_lower(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(doctor, "available_gigabytes", lambda: 1.0)
@@ -50,14 +48,14 @@ def test_too_little_memory_says_what_to_lower(
 
 
 @pytest.mark.parametrize(("flags", "mark"), [({"amx_bf16"}, "ok"), ({"avx2"}, "note"), (set(), "note")])
-def test_bfloat16_is_recommended_only_where_the_processor_has_it(
+def test_bfloat16_is_recommended_only_if_the_processor_supports_it(
     flags: set[str], mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(doctor, "processor_flags", lambda: flags)
     assert examine(capsys, str(tmp_path))[1]["bf16"][0] == mark
 
 
-def test_a_look_that_fails_is_told_and_does_not_stop_the_others(
+def test_a_check_that_raises_is_reported_and_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken() -> float:

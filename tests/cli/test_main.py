@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it refuses and with which exit code."""
+"""The command line: its output, its errors and its exit codes."""
 
 import dataclasses
 import os
@@ -24,67 +24,69 @@ from offpiste.worlds.registry import WORLDS
 from tests.run.test_train import tiny_run
 
 
-class Said:
-    """What one command printed, with boxes and line breaks taken out of it."""
+class Output:
+    """Exit code and output of one command; `error_text` is the errors without boxes and line breaks."""
 
-    def __init__(self, words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
         try:
-            self.code: Any = main(words)
+            self.code: Any = main(argv)
         except SystemExit as end:
             self.code = end.code
         self.out, self.errors = capsys.readouterr()
         self.error_text = re.sub(r"[\s│─╭╮╰╯]+", " ", self.errors)
 
 
-def printed_config(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    said = Said(["train", *words, "--print-config"], capsys)
-    assert said.code == 0, said.errors
-    return tomllib.loads(said.out)
+def printed_config(argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    output = Output(["train", *argv, "--print-config"], capsys)
+    assert output.code == 0, output.errors
+    return tomllib.loads(output.out)
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("--version", "-V"):
-        said = Said([word], capsys)
-        assert (said.code, said.out) == (0, f"{offpiste.__version__}\n")
+        output = Output([word], capsys)
+        assert (output.code, output.out) == (0, f"{offpiste.__version__}\n")
 
 
-def test_no_command_at_all_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said([], capsys)
-    assert said.code == 0
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output([], capsys)
+    assert output.code == 0
     for word in ("train", "eval", "games", "digest", "--version"):
-        assert word in said.out
+        assert word in output.out
 
 
-def test_games_lists_the_twelve_with_their_scores_then_worlds_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["games"], capsys)
-    assert said.code == 0
-    lines = said.out.splitlines()[1:]
+def test_games_lists_the_twelve_of_the_paper_and_then_the_worlds_outside_the_ale(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = Output(["games"], capsys)
+    assert output.code == 0
+    lines = output.out.splitlines()[1:]
     assert [text.split()[0] for text in lines] == list(WORLDS)
     assert list(WORLDS)[:12] == list(GAMES)
     assert re.fullmatch(r"montezuma_revenge +montezuma +0\.0 +4,753\.3 +level, room, x, y", lines[0])
-    assert next(text for text in lines if text.startswith("asterix")).endswith("coarse picture")
+    assert next(text for text in lines if text.startswith("asterix")).endswith("coarse frame")
     deep_sea = next(text for text in lines if text.startswith("deep_sea"))
     assert re.fullmatch(r"deep_sea_N +– +– +–  x, y", deep_sea)
 
 
 def test_games_every_lists_all_names(capsys: pytest.CaptureFixture[str]) -> None:
-    names = Said(["games", "--every"], capsys).out.split()
+    names = Output(["games", "--every"], capsys).out.split()
     assert len(names) > 60
     assert set(GAMES) < set(names)
     assert names == sorted(names)
 
 
-@pytest.mark.parametrize("words", [[], ["--seed", "3", "--agent.convolution-channels", "1", "2", "3"]])
-def test_a_printed_configuration_is_read_back_identically(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("argv", [[], ["--seed", "3", "--agent.convolution-channels", "1", "2", "3"]])
+def test_a_printed_configuration_parses_to_the_same_configuration(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(["train", *words, "--print-config"], capsys)
+    output = Output(["train", *argv, "--print-config"], capsys)
     file = tmp_path / "settings.toml"
-    file.write_text(said.out)
-    assert Said(["train", "--config", str(file), "--print-config"], capsys).out == said.out
-    assert Said(["train", f"--config={file}", "--print-config"], capsys).out == said.out
+    file.write_text(output.out)
+    assert Output(["train", "--config", str(file), "--print-config"], capsys).out == output.out
+    assert Output(["train", f"--config={file}", "--print-config"], capsys).out == output.out
     expected = RunConfig()
-    if words:
+    if argv:
         agent = dataclasses.replace(expected.agent, convolution_channels=(1, 2, 3))
         expected = dataclasses.replace(expected, seed=3, agent=agent)
     assert from_dict(RunConfig, read_settings(file)) == expected
@@ -98,11 +100,11 @@ def other_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(methods.METHODS, "other", other)
 
 
-def test_the_command_line_wins_over_the_file_and_the_file_over_the_method(
+def test_the_command_line_overrides_the_file_and_the_file_the_method(
     other_method: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def chosen(*words: str) -> tuple[float, float, float, int]:
-        found = printed_config(words, capsys)
+    def chosen(*argv: str) -> tuple[float, float, float, int]:
+        found = printed_config(argv, capsys)
         exploration = found["exploration"]
         return exploration["epsilon_final"], exploration["epsilon_evaluation"], found["bonus"]["scale"], found["seed"]
 
@@ -120,7 +122,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_method(
     assert chosen("--exploration.epsilon-final", "0.3", "--config", str(file)) == (0.3, 0.001, 1.0, 7)
 
 
-def test_a_method_named_in_the_file_gives_its_constants_and_is_not_overruled(
+def test_a_method_in_the_file_sets_its_constants_and_another_on_the_command_line_is_refused(
     other_method: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -128,15 +130,16 @@ def test_a_method_named_in_the_file_gives_its_constants_and_is_not_overruled(
     found = printed_config(["--config", str(file)], capsys)
     assert (found["method"], found["exploration"]["epsilon_final"]) == ("other", 0.5)
     assert printed_config(["--config", str(file), "--method", "other"], capsys) == found
-    said = Said(["train", "--config", str(file), "--method", "epsilon_greedy"], capsys)
-    assert said.code == 1
-    assert "is for the method 'other', and --method says 'epsilon_greedy'; take `method`" in said.errors
+    output = Output(["train", "--config", str(file), "--method", "epsilon_greedy"], capsys)
+    assert output.code == 1
+    message = f"--method must be 'other', as in {file}, got 'epsilon_greedy'; remove `method`"
+    assert message in output.errors
 
 
 @pytest.mark.parametrize(
     ("text", "frames"), [("200k", 200_000), ("1.5M", 1_500_000), ("2G", 2 * 10**9), ("20_000", 20_000), ("0", 0)]
 )
-def test_a_count_may_be_written_short(text: str, frames: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_count_may_have_a_suffix(text: str, frames: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed_config(["--frames", text], capsys)["frames"] == frames
 
 
@@ -148,49 +151,49 @@ def test_a_count_may_be_written_short(text: str, frames: int, capsys: pytest.Cap
         ("0.5", "a count must be a whole number >= 0 and < 10**18, got '0.5'"),
     ],
 )
-def test_a_count_that_is_none_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["train", "--frames", text, "--print-config"], capsys)
-    assert said.code == 2
-    assert message in said.error_text
-    assert said.out == ""
+def test_an_invalid_count_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["train", "--frames", text, "--print-config"], capsys)
+    assert output.code == 2
+    assert message in output.error_text
+    assert output.out == ""
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("argv", "meant"),
     [
         (["train", "--frmes", "10"], "--frames INT"),
         (["train", "--agent.learnin-rate", "0.1"], "--agent.learning-rate FLOAT"),
         (["games", "--evry"], "--every"),
     ],
 )
-def test_an_unknown_option_is_refused_and_the_closest_named(
-    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+def test_an_unknown_option_is_refused_with_the_closest_name(
+    argv: list[str], meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(words, capsys)
-    assert said.code == 2
-    assert f"Unrecognized options: {words[1]}" in said.error_text
-    assert f"Perhaps you meant: {meant}" in said.error_text
-    assert f"For full helptext, run offpiste {words[0]} --help" in said.error_text
+    output = Output(argv, capsys)
+    assert output.code == 2
+    assert f"Unrecognized options: {argv[1]}" in output.error_text
+    assert f"Perhaps you meant: {meant}" in output.error_text
+    assert f"For full helptext, run offpiste {argv[0]} --help" in output.error_text
 
 
-def test_an_unknown_command_is_refused_and_the_known_ones_named(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["trian"], capsys)
-    assert said.code == 2
-    assert ", ".join(COMMANDS) in said.error_text
+def test_an_unknown_command_is_refused_with_the_known_names(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["trian"], capsys)
+    assert output.code == 2
+    assert ", ".join(COMMANDS) in output.error_text
 
 
-def test_an_unknown_key_in_a_file_is_refused_and_the_closest_named(
+def test_an_unknown_key_in_a_file_is_refused_with_the_closest_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("[agent]\nlearning_rat = 0.1\n")
-    said = Said(["train", "--config", str(file)], capsys)
-    assert said.code == 1
-    assert said.errors == "offpiste: no setting named 'agent.learning_rat'; did you mean 'agent.learning_rate'?\n"
+    output = Output(["train", "--config", str(file)], capsys)
+    assert output.code == 1
+    assert output.errors == "offpiste: no setting named 'agent.learning_rat'; did you mean 'agent.learning_rate'?\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("argv", "message"),
     [
         (["--config", "missing.toml"], "there is no file missing.toml"),
         (["--method", "epsilon_gredy"], "no method named 'epsilon_gredy'; did you mean 'epsilon_greedy'?"),
@@ -199,24 +202,22 @@ def test_an_unknown_key_in_a_file_is_refused_and_the_closest_named(
     ],
 )
 def test_a_bad_setting_is_one_line_and_exit_code_1(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(["train", *words], capsys)
-    assert said.code == 1
-    assert said.errors.startswith(f"offpiste: {message}")
-    assert said.errors.count("\n") == 1
+    output = Output(["train", *argv], capsys)
+    assert output.code == 1
+    assert output.errors.startswith(f"offpiste: {message}")
+    assert output.errors.count("\n") == 1
 
 
-def test_an_unknown_game_is_refused_and_leaves_nothing_behind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = Said(["train", "--game", "montezuma_reveng", "--out", str(tmp_path)], capsys)
-    assert said.code == 1
-    assert said.errors.endswith("offpiste: no game named 'montezuma_reveng'; did you mean 'montezuma_revenge'?\n")
+def test_an_unknown_game_is_refused_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["train", "--game", "montezuma_reveng", "--out", str(tmp_path)], capsys)
+    assert output.code == 1
+    assert output.errors.endswith("offpiste: no game named 'montezuma_reveng'; did you mean 'montezuma_revenge'?\n")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_options_of_a_bonus_come_from_the_file_and_the_command_line_may_change_them(
+def test_the_command_line_overrides_options_of_a_bonus_in_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -225,7 +226,7 @@ def test_options_of_a_bonus_come_from_the_file_and_the_command_line_may_change_t
     )
     options = {"rate": 0.5, "sizes": [1, 2], "kind": "x", "flag": True, "inner": {"deep": 1}}
     assert printed_config(["--config", str(file)], capsys)["bonus"]["options"] == options
-    words = [
+    argv = [
         "--config",
         str(file),
         "--bonus.options.rate",
@@ -233,12 +234,12 @@ def test_options_of_a_bonus_come_from_the_file_and_the_command_line_may_change_t
         "--bonus.options.sizes=[3]",
         "--bonus.options.inner.deep",
     ]
-    found = printed_config([*words, "2k"], capsys)["bonus"]["options"]
+    found = printed_config([*argv, "2k"], capsys)["bonus"]["options"]
     assert found == options | {"rate": 0.7, "sizes": [3], "inner": {"deep": 2_000}}
-    said = Said(["train", "--config", str(file), "--bonus.options.rate.deep", "2"], capsys)
-    assert (said.code, said.errors) == (
+    output = Output(["train", "--config", str(file), "--bonus.options.rate.deep", "2"], capsys)
+    assert (output.code, output.errors) == (
         1,
-        "offpiste: bonus.options.rate.deep: rate is no table of options but 0.5\n",
+        "offpiste: bonus.options.rate.deep: rate must be a table of options, got 0.5\n",
     )
 
 
@@ -259,36 +260,36 @@ def test_options_of_a_bonus_come_from_the_file_and_the_command_line_may_change_t
         ("", ""),
     ],
 )
-def test_an_option_of_a_bonus_is_read_as_toml_or_is_text(
+def test_an_option_of_a_bonus_is_parsed_as_toml_or_else_is_a_string(
     text: str, value: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in (["--bonus.options.some-key", text], [f"--bonus.options.some_key={text}"]):
-        options = printed_config(["--method", "icm", *words], capsys)["bonus"]["options"]
+    for argv in (["--bonus.options.some-key", text], [f"--bonus.options.some_key={text}"]):
+        options = printed_config(["--method", "icm", *argv], capsys)["bonus"]["options"]
         assert options == {"forward_weight": 0.005, "some_key": value}
         assert type(options["some_key"]) is type(value)
 
 
-def test_the_last_of_several_values_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--method=cts", "--method", "icm", "--bonus.options.a", "1", "--bonus.options.a=2"]
-    found = printed_config([*words, "--game", "freeway", "--game=deep_sea_5"], capsys)
+def test_the_last_value_of_a_repeated_option_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--method=cts", "--method", "icm", "--bonus.options.a", "1", "--bonus.options.a=2"]
+    found = printed_config([*argv, "--game", "freeway", "--game=deep_sea_5"], capsys)
     assert (found["method"], found["bonus"]["options"]["a"], found["game"]) == ("icm", 2, "deep_sea_5")
     assert found["world"]["frame_skip"] == 1
 
 
-@pytest.mark.parametrize("word", ["--method", "--bonus", "--bonus.name"])
-def test_a_word_without_its_value_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["train", word, "--print-config"], capsys)
-    assert said.code == 2
-    assert word in said.error_text
+@pytest.mark.parametrize("option", ["--method", "--bonus", "--bonus.name"])
+def test_an_option_without_its_value_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["train", option, "--print-config"], capsys)
+    assert output.code == 2
+    assert option in output.error_text
 
 
 @pytest.mark.parametrize("command", [["train", "--bonus", "rnd"], ["check-bonus", "rnd"]])
 def test_an_option_of_a_bonus_without_its_value_is_refused(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said([*command, "--bonus.options.rate"], capsys)
+    output = Output([*command, "--bonus.options.rate"], capsys)
     message = "offpiste: --bonus.options.rate needs a value, as in --bonus.options.rate VALUE\n"
-    assert (said.code, said.errors) == (1, message)
+    assert (output.code, output.errors) == (1, message)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,10 +309,10 @@ class WithKinds:
     Options = Kinds
 
 
-def test_an_option_of_a_bonus_is_read_by_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--bonus", f"{__name__}:WithKinds", "--bonus.options.text", "20k", "--bonus.options.flag", "True"]
-    words += ["--bonus.options.count", "20k", "--bonus.options.inner.text=5"]
-    options = printed_config(words, capsys)["bonus"]["options"]
+def test_an_option_of_a_bonus_is_parsed_by_its_type(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--bonus", f"{__name__}:WithKinds", "--bonus.options.text", "20k", "--bonus.options.flag", "True"]
+    argv += ["--bonus.options.count", "20k", "--bonus.options.inner.text=5"]
+    options = printed_config(argv, capsys)["bonus"]["options"]
     assert options == {"text": "20k", "flag": True, "count": 20_000, "inner": {"text": "5"}}
 
 
@@ -322,8 +323,8 @@ def test_a_bonus_is_added_by_its_name_or_class(capsys: pytest.CaptureFixture[str
     assert printed_config(["--bonus.name", "my_module:MyBonus"], capsys) == added
     assert printed_config(["--bonus", "rnd"], capsys) == printed_config(["--method", "rnd"], capsys)
 
-    words = ["--method", "noisy_nets", "--bonus", "my_module:MyBonus", "--bonus.scale", "0.5"]
-    noisy = printed_config(words, capsys)
+    argv = ["--method", "noisy_nets", "--bonus", "my_module:MyBonus", "--bonus.scale", "0.5"]
+    noisy = printed_config(argv, capsys)
     assert (noisy["method"], noisy["exploration"]["noisy"], noisy["bonus"]["scale"]) == (
         "noisy_nets+my_bonus",
         True,
@@ -334,7 +335,7 @@ def test_a_bonus_is_added_by_its_name_or_class(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     [
         ["--bonus", "my_module:MyBonus", "--bonus.options.a", "1"],
         ["--method", "noisy_nets", "--bonus", "my_module:MyBonus"],
@@ -342,18 +343,18 @@ def test_a_bonus_is_added_by_its_name_or_class(capsys: pytest.CaptureFixture[str
         ["--bonus", "my_module:Cts"],
     ],
 )
-def test_a_printed_configuration_with_a_bonus_is_read_back_identically(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_printed_configuration_with_a_bonus_parses_to_the_same_configuration(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(["train", *words, "--print-config"], capsys)
+    output = Output(["train", *argv, "--print-config"], capsys)
     file = tmp_path / "settings.toml"
-    file.write_text(said.out)
-    assert Said(["train", "--config", str(file), "--print-config"], capsys).out == said.out
-    bonus = words[words.index("--bonus") + 1]
-    assert Said(["train", "--config", str(file), "--bonus", bonus, "--print-config"], capsys).out == said.out
+    file.write_text(output.out)
+    assert Output(["train", "--config", str(file), "--print-config"], capsys).out == output.out
+    bonus = argv[argv.index("--bonus") + 1]
+    assert Output(["train", "--config", str(file), "--bonus", bonus, "--print-config"], capsys).out == output.out
 
 
-def test_a_bonus_on_the_command_line_and_a_file_must_not_disagree(
+def test_a_bonus_on_the_command_line_must_be_that_of_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -362,9 +363,9 @@ def test_a_bonus_on_the_command_line_and_a_file_must_not_disagree(
     assert (found["method"], found["bonus"]["name"], found["bonus"]["scale"]) == ("epsilon_greedy", "mine:One", 3.0)
     found = printed_config(["--config", str(file), "--method", "own"], capsys)
     assert (found["method"], found["bonus"]["name"], found["bonus"]["scale"]) == ("own", "mine:One", 3.0)
-    said = Said(["train", "--config", str(file), "--bonus", "mine:Two"], capsys)
-    assert said.code == 1
-    assert "is for the bonus 'mine:One', and --bonus says 'mine:Two'; take `method`" in said.errors
+    output = Output(["train", "--config", str(file), "--bonus", "mine:Two"], capsys)
+    assert output.code == 1
+    assert f"--bonus must be 'mine:One', as in {file}, got 'mine:Two'; remove `method`" in output.errors
     file.write_text('method = "noisy_nets"\n[bonus]\nscale = 3\n')
     found = printed_config(["--config", str(file), "--bonus", "mine:Two"], capsys)
     assert (found["method"], found["bonus"]["name"], found["bonus"]["scale"]) == ("noisy_nets+two", "mine:Two", 3.0)
@@ -372,18 +373,18 @@ def test_a_bonus_on_the_command_line_and_a_file_must_not_disagree(
 
 
 @pytest.mark.parametrize("line", ["method = 3", "game = 3", "bonus = 3", "bonus.name = 3", "bonus.options = 3"])
-def test_a_name_of_the_wrong_kind_in_a_file_is_refused(
+def test_a_name_of_the_wrong_type_in_a_file_is_refused(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(line)
-    said = Said(["train", "--config", str(file), "--print-config"], capsys)
-    assert said.code == 1
-    assert re.fullmatch(rf"offpiste: {line.split()[0]} must be a (string|table), got 3\n", said.errors)
+    output = Output(["train", "--config", str(file), "--print-config"], capsys)
+    assert output.code == 1
+    assert re.fullmatch(rf"offpiste: {line.split()[0]} must be a (string|table), got 3\n", output.errors)
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("argv", "message"),
     [
         (["rdn"], "no bonus named 'rdn'; did you mean 'rnd'?"),
         (["nowhere_at_all:Bonus"], "cannot load the bonus 'nowhere_at_all:Bonus': No module named 'nowhere_at_all'"),
@@ -392,28 +393,28 @@ def test_a_name_of_the_wrong_kind_in_a_file_is_refused(
         (["icm", "--bonus.options.forward-weight=2"], "bonus.options.forward_weight must be <= 1, got 2.0"),
     ],
 )
-def test_a_bonus_that_cannot_be_made_is_refused_and_leaves_nothing_behind(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_bonus_that_cannot_be_made_is_refused_and_nothing_is_written(
+    argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(["train", "--out", str(tmp_path), "--bonus", *words], capsys)
-    assert said.code == 1
-    assert said.errors.splitlines()[-1].startswith(f"offpiste: {message}")
+    output = Output(["train", "--out", str(tmp_path), "--bonus", *argv], capsys)
+    assert output.code == 1
+    assert output.errors.splitlines()[-1].startswith(f"offpiste: {message}")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_help_of_train_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["train", "--help"], capsys)
-    assert said.code == 0
+def test_the_help_of_train_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["train", "--help"], capsys)
+    assert output.code == 0
     settings = {*identity(RunConfig()), "frames", "machine.device", "machine.threads", "machine.checkpoint_minutes"}
     assert len(settings) > 25
     for name in settings - {"bonus.options"}:
         flag = name.replace("_", "-")
-        assert re.search(rf"--{re.escape(flag)}\b", said.out), name
+        assert re.search(rf"--{re.escape(flag)}\b", output.out), name
     for flag in ("--out STR", "--config FILE", "--print-config", "--accept-version"):
-        assert flag in said.out
-    assert "--bonus.options.OPTION VALUE" in re.sub(r"[\s│]+", " ", said.out)
-    assert re.search(r"module:Class of one of yours, or none; --bonus for short", re.sub(r"[\s│]+", " ", said.out))
-    assert "--no-print-config" not in said.out
+        assert flag in output.out
+    assert "--bonus.options.OPTION VALUE" in re.sub(r"[\s│]+", " ", output.out)
+    assert re.search(r"module:Class of one of yours, or none; --bonus for short", re.sub(r"[\s│]+", " ", output.out))
+    assert "--no-print-config" not in output.out
 
 
 @pytest.fixture(scope="module")
@@ -426,12 +427,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_eval_and_digest_work_on_one_folder(
     settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", "--config", str(settings), "--frames", "200", "--seed", "4", "--out", str(tmp_path)]
+    argv = ["train", "--config", str(settings), "--frames", "200", "--seed", "4", "--out", str(tmp_path)]
     run = tmp_path / "montezuma_revenge" / "epsilon_greedy" / "seed-4"
-    said = Said(words, capsys)
-    assert said.code == 0, said.errors
-    lines = said.errors.splitlines()
-    assert said.out == ""
+    output = Output(argv, capsys)
+    assert output.code == 0, output.errors
+    lines = output.errors.splitlines()
+    assert output.out == ""
     assert lines[0] == f"montezuma_revenge/epsilon_greedy/seed-4, to 200 frames, in {run}"
     assert re.fullmatch(
         r"4 frames \(2\.0%\), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1\.000, .*", lines[1]
@@ -439,75 +440,75 @@ def test_train_eval_and_digest_work_on_one_folder(
     assert lines[-1] == f"200 frames are done; results in {run}"
     assert read_settings(settings)["frames"] == 40
 
-    said = Said(["digest", str(run)], capsys)
-    assert (said.code, bool(re.fullmatch(r"[0-9a-f]{64}\n", said.out))) == (0, True)
-    assert Said(words, capsys).code == 0
-    assert Said(["digest", str(run)], capsys).out == said.out
+    output = Output(["digest", str(run)], capsys)
+    assert (output.code, bool(re.fullmatch(r"[0-9a-f]{64}\n", output.out))) == (0, True)
+    assert Output(argv, capsys).code == 0
+    assert Output(["digest", str(run)], capsys).out == output.out
 
-    played = Said(["eval", str(run), "--episodes", "2", "--seed", "1"], capsys)
+    played = Output(["eval", str(run), "--episodes", "2", "--seed", "1"], capsys)
     assert played.code == 0
     assert played.out == (
         "episode 1: return 0 in 50 steps\nepisode 2: return 0 in 50 steps\nmean return 0 over 2 episodes\n"
     )
-    assert Said(["eval", str(run), "--episodes", "2", "--seed", "1", "--iteration", "1"], capsys).code == 0
-    refused = Said(["eval", str(run), "--iteration", "3"], capsys)
+    assert Output(["eval", str(run), "--episodes", "2", "--seed", "1", "--iteration", "1"], capsys).code == 0
+    refused = Output(["eval", str(run), "--iteration", "3"], capsys)
     assert refused.code == 1
     assert refused.errors.startswith(f"offpiste: {run} keeps no weights of iteration 3; ")
 
-    other = Said([*words, "--agent.discount", "0.5"], capsys)
+    other = Output([*argv, "--agent.discount", "0.5"], capsys)
     assert other.code == 1
     assert "agent.discount is 0.99 there and 0.5 here" in other.errors
 
 
-def test_a_quiet_run_says_nothing_when_all_is_well(
+def test_a_quiet_run_without_problems_prints_nothing(
     settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(["train", "--config", str(settings), "--out", str(tmp_path), "--quiet"], capsys)
-    assert (said.code, said.out, said.errors) == (0, "", "")
+    output = Output(["train", "--config", str(settings), "--out", str(tmp_path), "--quiet"], capsys)
+    assert (output.code, output.out, output.errors) == (0, "", "")
     assert (tmp_path / "montezuma_revenge" / "epsilon_greedy" / "seed-0" / "episodes.parquet").exists()
 
 
 @pytest.mark.slow
-def test_what_is_piped_has_no_colour() -> None:
-    """Though a terminal that knows colours is at hand, and a user who likes them."""
-    surroundings = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+def test_piped_output_has_no_colour() -> None:
+    """Even if the environment is that of a terminal with colours."""
+    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        surroundings.pop(name, None)
-    for words in (["--help"], ["train", "--help"], ["train", "--gme", "x"], ["demo", "--seconds", "0.1"]):
+        environment.pop(name, None)
+    for argv in (["--help"], ["train", "--help"], ["train", "--gme", "x"], ["demo", "--seconds", "0.1"]):
         done = subprocess.run(
-            [sys.executable, "-m", "offpiste", *words], capture_output=True, text=True, env=surroundings
+            [sys.executable, "-m", "offpiste", *argv], capture_output=True, text=True, env=environment
         )
         assert done.stdout or done.stderr
-        assert "\x1b" not in done.stdout + done.stderr, words
+        assert "\x1b" not in done.stdout + done.stderr, argv
 
 
-def test_a_run_below_a_url_keeps_its_options_and_hides_its_keys(
+def test_a_run_below_a_url_keeps_the_options_and_hides_the_keys_of_the_url(
     settings: Path, new_s3_location: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location: str = new_s3_location()
     out = location.replace("s3://", "s3://testing:secret@")
-    said = Said(["train", "--config", str(settings), "--frames", "8", "--out", out], capsys)
-    assert said.code == 0, said.errors
+    output = Output(["train", "--config", str(settings), "--frames", "8", "--out", out], capsys)
+    assert output.code == 0, output.errors
     run = Folder(location).below("montezuma_revenge/epsilon_greedy/seed-0")
     assert "run.json" in run.list()
-    assert said.errors.count(run.location) == 2
-    assert "secret" not in said.errors
+    assert output.errors.count(run.location) == 2
+    assert "secret" not in output.errors
 
 
 def test_a_local_folder_may_have_a_question_mark_in_its_name(
     settings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
-        Said(["train", "--config", str(settings), "--frames", "0", "--out", str(tmp_path / "why?")], capsys).code == 0
+        Output(["train", "--config", str(settings), "--frames", "0", "--out", str(tmp_path / "why?")], capsys).code == 0
     )
     assert (tmp_path / "why?" / "montezuma_revenge" / "epsilon_greedy" / "seed-0" / "run.json").exists()
 
 
 @pytest.mark.parametrize("command", ["eval", "digest"])
 def test_a_folder_without_a_run_is_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said([command, str(tmp_path)], capsys)
-    assert said.code == 1
-    assert re.match(rf"offpiste: {re.escape(str(tmp_path))} holds no (run|checkpoint)", said.errors)
+    output = Output([command, str(tmp_path)], capsys)
+    assert output.code == 1
+    assert re.match(rf"offpiste: {re.escape(str(tmp_path))} holds no (run|checkpoint)", output.errors)
 
 
 def test_an_interrupt_is_one_line_and_exit_code_130(
@@ -517,11 +518,11 @@ def test_an_interrupt_is_one_line_and_exit_code_130(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("offpiste.cli.games.main", interrupted)
-    said = Said(["games"], capsys)
-    assert (said.code, said.errors) == (130, "offpiste: interrupted\n")
+    output = Output(["games"], capsys)
+    assert (output.code, output.errors) == (130, "offpiste: interrupted\n")
 
 
-def test_commands_that_compute_nothing_do_not_load_torch() -> None:
+def test_commands_that_compute_nothing_do_not_import_torch() -> None:
     script = """
 import sys
 from offpiste.cli import main
@@ -544,7 +545,7 @@ def test_methods_are_found_by_name() -> None:
         methods.find("epsilon")
 
 
-def test_a_reader_who_has_seen_enough_gets_no_traceback() -> None:
+def test_a_pipe_closed_by_its_reader_causes_no_traceback() -> None:
     program = "from offpiste.cli import main; import sys; sys.exit(main(['methods']))"
     ends = subprocess.run(
         ["bash", "-c", f'set -o pipefail; {sys.executable} -c "{program}" | true'], capture_output=True, text=True

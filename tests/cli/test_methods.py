@@ -1,4 +1,4 @@
-"""`offpiste methods`: the table of the methods, and one of them in detail."""
+"""`offpiste methods`: the table of methods, and one method in detail."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from offpiste import Range
 @dataclass(frozen=True)
 class Common:
     kept: Annotated[int, Range(min=1, max=9_000)] = 5
-    """Told by the
+    """Documented in the
     parent."""
 
 
@@ -44,8 +44,8 @@ class Bare:
 '''
 
 
-def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    code = main(["methods", *words])
+def output(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    code = main(["methods", *argv])
     out, errors = capsys.readouterr()
     assert (code, errors) == (0, "")
     return out
@@ -56,7 +56,7 @@ def columns(line: str) -> list[str]:
 
 
 def test_the_table_has_one_row_for_each_method_with_its_constants(capsys: pytest.CaptureFixture[str]) -> None:
-    heading, *lines = said([], capsys).split("\n\n")[0].splitlines()
+    heading, *lines = output([], capsys).split("\n\n")[0].splitlines()
     rows = {columns(line)[0]: columns(line)[1:] for line in lines}
     assert columns(heading)[0] == "method"
     assert list(rows) == list(METHODS)
@@ -75,8 +75,8 @@ def test_the_table_has_one_row_for_each_method_with_its_constants(capsys: pytest
     assert all(len(line) <= 120 for line in [heading, *lines])
 
 
-def test_a_method_in_detail_tells_every_option_of_its_bonus(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(["pixelcnn"], capsys)
+def test_a_method_in_detail_lists_every_option_of_its_bonus(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(["pixelcnn"], capsys)
     assert re.match(r"pixelcnn\n  actions +ε 1 to 0.01\n  bonus +offpiste.bonuses.pixelcnn:PixelCnn\n", text)
     assert re.search(r"scale β +0\.1\n", text)
     assert (
@@ -84,19 +84,19 @@ def test_a_method_in_detail_tells_every_option_of_its_bonus(capsys: pytest.Captu
         in text
     )
     assert "  gate (Literal['sum', 'product']) = 'sum'\n      How a block joins tanh and sigmoid" in text
-    assert "  The bonus has no options." in said(["cts"], capsys)
+    assert "  The bonus has no options." in output(["cts"], capsys)
 
 
-def test_a_method_without_a_bonus_is_its_actions_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(["noisy_nets"], capsys)
+def test_a_method_without_a_bonus_shows_only_its_actions(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(["noisy_nets"], capsys)
     assert text == "noisy_nets\n  actions         noisy layers, σ0 0.5\n  constants from  the paper\n"
 
 
-def test_a_constant_that_is_not_the_default_of_its_bonus_stands_beside_it(
+def test_a_constant_that_differs_from_the_default_of_its_bonus_is_shown_with_that_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(METHODS["pixelcnn"].bonus.options, "decay", 0.5)
-    assert "  decay (float > 0) = 0.5, where the bonus alone has 1.0\n" in said(["pixelcnn"], capsys)
+    assert "  decay (float > 0) = 0.5, default of the bonus 1.0\n" in output(["pixelcnn"], capsys)
 
 
 @pytest.fixture
@@ -107,15 +107,15 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def test_a_bonus_in_the_current_folder_is_shown_by_its_own_docstrings(
+def test_a_bonus_in_the_current_folder_is_shown_with_its_docstrings(
     own_module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, about, options = said([f"{own_module}:Own"], capsys).partition("  Pays for nothing.")
+    _, about, options = output([f"{own_module}:Own"], capsys).partition("  Pays for nothing.")
     assert about
     assert options == (
         "\n  And says so at length.\n\n  --bonus.options.OPTION VALUE, where OPTION is\n"
-        "\n  kept (int >= 1 and <= 9_000) = 5\n      Told by the parent.\n"
-        "\n  rate (float) must be given\n      How fast.\n"
+        "\n  kept (int >= 1 and <= 9_000) = 5\n      Documented in the parent.\n"
+        "\n  rate (float) must be set\n      How fast.\n"
         "\n  sizes (list[int]) = [1, 2]\n"
         "\n  silent (bool) = False\n"
     )
@@ -127,10 +127,10 @@ def test_a_bonus_in_the_current_folder_is_shown_by_its_own_docstrings(
         ("epsilon_gredy", "no method named 'epsilon_gredy'; did you mean 'epsilon_greedy'?"),
         ("rdn", "no method named 'rdn'; did you mean 'rnd'?"),
         ("a_bonus_in_this_folder:Onw", "cannot load the bonus 'a_bonus_in_this_folder:Onw'"),
-        ("a_bonus_in_this_folder:Bare", "the bonus does not tell its options; set `Options` in its class"),
+        ("a_bonus_in_this_folder:Bare", "the bonus must declare its options; set `Options` in its class"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_words(
+def test_a_name_that_cannot_be_shown_is_refused_in_one_line(
     name: str, message: str, own_module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["methods", name]) == 1

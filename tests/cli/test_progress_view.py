@@ -1,4 +1,4 @@
-"""What a run shows of itself, worked out by hand."""
+"""The progress of a run, worked out by hand."""
 
 import io
 import sys
@@ -58,14 +58,14 @@ def shown(progress: Progress, width: int = 160) -> str:
     return console.export_text()
 
 
-def test_a_line_of_a_run_that_is_halfway() -> None:
+def test_the_line_of_a_run_at_half_its_frames() -> None:
     assert line(HALFWAY) == (
         "1,000,000 frames (50.0%), 1,250 steps/s, ETA 0:03:20, iteration 2, episode 1,234, ε 0.012, "
         "last return 2,500, mean 1,033, rooms 3, cells 1,500"
     )
 
 
-def test_a_line_of_a_run_that_has_just_begun_leaves_out_what_is_not_known() -> None:
+def test_the_line_of_a_run_that_just_started_omits_what_is_unknown() -> None:
     assert line(BEGUN) == "0 frames (0.0%), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1.000"
 
 
@@ -73,16 +73,16 @@ def test_a_note_ends_the_line() -> None:
     assert line(replace(BEGUN, note="checkpoint failed")).endswith("ε 1.000; checkpoint failed")
 
 
-def test_a_long_wait_is_told_in_days() -> None:
+def test_a_long_eta_is_in_days() -> None:
     assert "ETA 2 days, 3:04:05," in line(replace(HALFWAY, seconds_left=2 * 86_400 + 3 * 3_600 + 4 * 60 + 5))
 
 
-def test_a_run_of_no_frames_is_shown_too() -> None:
+def test_a_run_of_zero_frames_can_be_shown() -> None:
     assert "(0.0%)" in line(replace(BEGUN, target_frames=0))
     assert "0.0%" in shown(replace(BEGUN, target_frames=0))
 
 
-def test_the_live_view_shows_all_that_matters() -> None:
+def test_the_live_view_shows_every_figure_and_the_note() -> None:
     text = shown(replace(HALFWAY, note="checkpoint failed, next try in 15 s"))
     for part in (
         "the title",
@@ -103,11 +103,11 @@ def test_the_live_view_shows_all_that_matters() -> None:
     assert "failed" not in shown(HALFWAY)
 
 
-def test_brackets_in_a_note_are_shown_and_not_taken_for_markup() -> None:
+def test_brackets_in_a_note_are_not_parsed_as_markup() -> None:
     assert "cannot write [bold]x[/bold]" in shown(replace(HALFWAY, note="cannot write [bold]x[/bold]"))
 
 
-def test_where_there_is_no_terminal_a_line_appears_every_half_minute_and_at_every_new_note(
+def test_without_a_terminal_a_line_is_printed_every_half_minute_and_at_every_new_note(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1_000.0]
@@ -123,7 +123,7 @@ def test_where_there_is_no_terminal_a_line_appears_every_half_minute_and_at_ever
     assert [text.partition("episode ")[2].partition(",")[0] for text in lines[1:]] == ["0", "30", "31", "33"]
 
 
-def test_when_quiet_only_what_goes_wrong_is_told_and_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_if_quiet_only_notes_are_printed_and_each_once(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress(RunConfig(frames=2_000_000), "runs/x", quiet=True) as report:
         for note in ("", "away", "away", "", "away", "full"):
             report(replace(HALFWAY, note=note))
@@ -133,7 +133,7 @@ def test_when_quiet_only_what_goes_wrong_is_told_and_once(capsys: pytest.Capture
     assert errors.splitlines() == [f"{title}: away", f"{title}: away", f"{title}: full"]
 
 
-def test_on_a_terminal_the_view_is_renewed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_the_view_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -144,10 +144,10 @@ def test_on_a_terminal_the_view_is_renewed_in_place(monkeypatch: pytest.MonkeyPa
     text = terminal.getvalue()
     assert "montezuma_revenge/epsilon_greedy/seed-0, to 2,000,000 frames, in runs/x" in text
     assert "75.0%" in text
-    assert "\x1b[?25h" in text  # the cursor shows again at the end
+    assert "\x1b[?25h" in text  # the cursor is restored at the end
 
 
-def test_before_learning_begins_no_time_is_promised() -> None:
+def test_there_is_no_eta_before_learning_starts() -> None:
     assert "ETA once it learns," in line(replace(BEGUN, steps_per_second=900.0))
     assert "ETA –," in line(replace(BEGUN, learning=True))
 
@@ -164,5 +164,5 @@ def test_before_learning_begins_no_time_is_promised() -> None:
         (1.5, "1.50"),
     ],
 )
-def test_a_score_has_the_digits_that_tell_something(value: float, text: str) -> None:
+def test_a_score_has_its_significant_digits(value: float, text: str) -> None:
     assert progress_view._score(value) == text

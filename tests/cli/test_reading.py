@@ -1,4 +1,4 @@
-"""Reading what somebody else wrote: no command imports the module that a store names."""
+"""Reading an untrusted store: no command imports a module that the store names."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def hostile(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store in the current folder whose run names a module there, which would be found, and notes its import."""
+    """A store in the current folder whose run names an importable module there, which records its import."""
     shutil.copytree(run, tmp_path / RUN)
     (tmp_path / "evil.py").write_text(EVIL)
     name_bonus(tmp_path / RUN, "evil:Evil")
@@ -75,14 +75,14 @@ def write_study(folder: Path) -> None:
         "doctor --out .",
     ],
 )
-def test_a_command_that_reads_a_store_does_not_import_what_it_names(command: str, hostile: Path) -> None:
+def test_a_command_that_reads_a_store_does_not_import_the_bonus_it_names(command: str, hostile: Path) -> None:
     write_study(hostile)
     code = main(command.split())
     assert code == (1 if command.startswith("watch") else 0)
     assert not (hostile / "imported").exists()
 
 
-def test_watch_says_which_bonus_it_does_not_import_and_what_to_do(
+def test_watch_names_the_bonus_that_it_does_not_import_and_the_option_to_trust_it(
     hostile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["watch", RUN, "--out", "a.gif"]) == 1
@@ -100,7 +100,7 @@ def test_watch_imports_a_bonus_that_is_trusted(hostile: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cts", "offpiste.bonuses.cts:Cts", "declared", "evil:Evil"])
-def test_watch_needs_no_trust_for_our_bonuses_and_those_that_an_installed_package_declares(
+def test_watch_trusts_built_in_bonuses_and_those_that_an_installed_package_declares(
     name: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     point = types.SimpleNamespace(name="declared", value="evil:Evil")
@@ -110,7 +110,7 @@ def test_watch_needs_no_trust_for_our_bonuses_and_those_that_an_installed_packag
 
 
 @pytest.mark.parametrize("name", ["antigravity:x", "this:Bonus"])
-def test_that_a_module_is_installed_is_not_enough(name: str, hostile: Path) -> None:
+def test_an_installed_module_that_declares_no_bonus_is_not_trusted(name: str, hostile: Path) -> None:
     name_bonus(hostile / RUN, name)
     before = set(sys.modules)
     assert main(["watch", RUN]) == 1

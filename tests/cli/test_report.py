@@ -1,4 +1,4 @@
-"""`offpiste report` and `offpiste import`: what they print, what they need and what they refuse."""
+"""`offpiste report` and `offpiste import`: their output and their errors."""
 
 import importlib.util
 from pathlib import Path
@@ -23,26 +23,26 @@ def test_a_report_is_written_and_its_verdict_printed(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(store), "--out", str(tmp_path / "page"), "--frames", "800"]) == 0
-    said = capsys.readouterr()
-    assert "do not suffice" in said.out
-    assert said.out.splitlines()[-1] == str(tmp_path / "page" / "index.html")
-    assert "weak points" in said.err
+    output = capsys.readouterr()
+    assert "do not suffice" in output.out
+    assert output.out.splitlines()[-1] == str(tmp_path / "page" / "index.html")
+    assert "caveats" in output.err
     assert "--frames 800" in (tmp_path / "page" / "index.html").read_text()
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_without_the_extra_the_error_says_what_to_install(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
 
     def find(name: str, *more: Any) -> Any:
-        return None if name in ("jinja2", "matplotlib") else there(name, *more)
+        return None if name in ("jinja2", "matplotlib") else find_spec(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
     assert main(["report", str(store)]) == 1
-    said = capsys.readouterr().err
-    assert "a report needs jinja2, matplotlib" in said
-    assert "pip install 'offpiste[report]'" in said
+    output = capsys.readouterr().err
+    assert "a report needs jinja2, matplotlib" in output
+    assert "pip install 'offpiste[report]'" in output
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,21 +50,21 @@ def test_a_folder_without_runs_is_an_error(tmp_path: Path, capsys: pytest.Captur
     assert "there is no run below" in capsys.readouterr().err
 
 
-def test_no_frames_at_all_are_refused(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_frames_are_refused(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(store), "--frames", "0"]) == 1
-    assert "--frames is above 0" in capsys.readouterr().err
+    assert "--frames must be > 0, got 0" in capsys.readouterr().err
 
 
-def test_unlike_runs_are_refused_unless_allowed(
+def test_runs_whose_settings_differ_are_refused_unless_allowed(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for seed, scale in enumerate((0.1, 0.2)):
         config = config_of("pong", "cts", seed, bonus=BonusConfig(name="cts", scale=scale))
         write_run(Folder(store), config, [1.0, 1.0, 1.0])
-    words = ["report", str(store), "--out", str(tmp_path / "page")]
-    assert main(words) == 1
+    argv = ["report", str(store), "--out", str(tmp_path / "page")]
+    assert main(argv) == 1
     assert "bonus.scale is 0.1 in 1 and 0.2 in 1" in capsys.readouterr().err
-    assert main([*words, "--allow-mixed"]) == 0
+    assert main([*argv, "--allow-mixed"]) == 0
 
 
 def test_published_curves_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,23 +72,23 @@ def test_published_curves_are_imported(tmp_path: Path, capsys: pytest.CaptureFix
         (tmp_path / f"{name}.json").write_text('[{"Agent": "Rainbow", "Iteration": 0, "Value": 1.5}]')
     files = [str(tmp_path / f"{name}.json") for name in ("freeway", "freeway_CNN")]
     assert main(["import", "dopamine", *files, "--store", str(tmp_path / "store")]) == 0
-    said = capsys.readouterr().out
-    assert "freeway: dopamine tf, 1 runs of 1 iterations, fingerprint" in said
-    assert "freeway: dopamine jax, 1 runs" in said
+    output = capsys.readouterr().out
+    assert "freeway: dopamine tf, 1 runs of 1 iterations, fingerprint" in output
+    assert "freeway: dopamine jax, 1 runs" in output
     assert len(list((tmp_path / "store" / "published").iterdir())) == 2
 
 
-def test_a_file_that_is_none_of_dopamines_is_refused_and_nothing_imported(
+def test_a_file_that_is_not_of_dopamine_is_refused_and_nothing_is_imported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "freeway.json").write_text('[{"Agent": "Rainbow", "Iteration": 0, "Value": 1.5}]')
     (tmp_path / "hero.json").write_text("[1]")
-    words = ["import", "dopamine", str(tmp_path / "freeway.json"), str(tmp_path / "hero.json")]
-    assert main([*words, "--store", str(tmp_path / "store")]) == 1
+    argv = ["import", "dopamine", str(tmp_path / "freeway.json"), str(tmp_path / "hero.json")]
+    assert main([*argv, "--store", str(tmp_path / "store")]) == 1
     assert "hero.json is no baseline file of Dopamine" in capsys.readouterr().err
     assert not (tmp_path / "store").exists()
 
 
-def test_importing_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_importing_without_files_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "dopamine", "--store", str(tmp_path)]) == 1
-    assert "name the files to import" in capsys.readouterr().err
+    assert "give the files to import" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`offpiste study`: what its commands print, refuse and leave in the store."""
+"""`offpiste study`: the output and errors of its commands, and what they write to the store."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ from offpiste.study import cost, engine, status
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
-from tests.cli.test_main import Said
+from tests.cli.test_main import Output
 from tests.study.small import TINY, leave_status, tiny_study
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -41,13 +41,13 @@ def store(tmp_path: Path) -> Folder:
 
 def rows_of(lines: list[str]) -> dict[str, list[str]]:
     """Return settings, runs and billions of frames by method."""
-    return {words[0]: words[1:4] for line in lines[5:] if (words := line.split())[1:2] and words[1].isdigit()}
+    return {cells[0]: cells[1:4] for line in lines[5:] if (cells := line.split())[1:2] and cells[1].isdigit()}
 
 
 def test_the_plan_of_the_paper_has_its_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["study", "plan", str(STUDIES / "paper.toml")], capsys)
-    assert said.code == 0, said.errors
-    lines = said.out.splitlines()
+    output = Output(["study", "plan", str(STUDIES / "paper.toml")], capsys)
+    assert output.code == 0, output.errors
+    lines = output.out.splitlines()
     assert lines[0] == "study paper: 360 runs, 72,000,000,000 frames"
     assert lines[1].startswith("games (12): montezuma_revenge, freeway, ")
     assert lines[2] == "seeds (5): 0, 1, 2, 3, 4"
@@ -57,8 +57,8 @@ def test_the_plan_of_the_paper_has_its_numbers(capsys: pytest.CaptureFixture[str
 
 
 def test_the_plan_of_the_tuning_has_its_numbers_and_its_time(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["study", "plan", str(STUDIES / "tuning.toml"), "--steps-per-second", "50", "--runs-per-machine", "10"]
-    lines = Said(words, capsys).out.splitlines()
+    argv = ["study", "plan", str(STUDIES / "tuning.toml"), "--steps-per-second", "50", "--runs-per-machine", "10"]
+    lines = Output(argv, capsys).out.splitlines()
     assert lines[0] == "study tuning: 660 runs, 132,000,000,000 frames"
     assert rows_of(lines) == {
         "cts": ["8", "40", "8"],
@@ -70,7 +70,7 @@ def test_the_plan_of_the_tuning_has_its_numbers_and_its_time(capsys: pytest.Capt
     assert lines[-1] == f"time: {days:,.1f} machine-days, with 10 runs at once on a machine"
 
 
-def test_a_rate_may_be_measured_for_each_method(
+def test_the_rate_may_be_measured_for_each_method(
     file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measured: list[str] = []
@@ -80,22 +80,22 @@ def test_a_rate_may_be_measured_for_each_method(
         return 100 / 86_400  # the study's 300 steps take three days
 
     monkeypatch.setattr(cost, "measure", measure)
-    said = Said(["study", "plan", file, "--measure"], capsys)
+    output = Output(["study", "plan", file, "--measure"], capsys)
     assert measured == ["freeway/epsilon_greedy/seed-0"]
-    assert said.out.splitlines()[-1].startswith("time: 3.0 machine-days")
+    assert output.out.splitlines()[-1].startswith("time: 3.0 machine-days")
 
 
 @pytest.mark.parametrize("name", ["smoke", "tuning"])
 def test_every_line_of_the_list_trains_one_run_of_the_plan(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["study", "plan", str(STUDIES / f"{name}.toml"), "--list"], capsys)
-    lines = said.out.splitlines()
+    output = Output(["study", "plan", str(STUDIES / f"{name}.toml"), "--list"], capsys)
+    lines = output.out.splitlines()
     runs = read_study(STUDIES / f"{name}.toml").runs
     assert len(lines) == len(runs)
     every = max(1, len(runs) // 12)
     for line, run in list(zip(lines, runs, strict=True))[::every]:
-        command, *words = shlex.split(line)
+        command, *argv = shlex.split(line)
         assert command == "offpiste"
-        printed = Said([*words, "--print-config"], capsys)
+        printed = Output([*argv, "--print-config"], capsys)
         assert printed.code == 0, printed.errors
         assert printed.out == to_toml(run)
 
@@ -103,8 +103,8 @@ def test_every_line_of_the_list_trains_one_run_of_the_plan(name: str, capsys: py
 def test_an_unknown_key_is_refused_with_a_suggestion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.toml").write_text('gmaes = ["freeway"]\n')
     for command in (["plan"], ["run", "--store", str(tmp_path)], ["status", "--store", str(tmp_path)]):
-        said = Said(["study", command[0], str(tmp_path / "x.toml"), *command[1:]], capsys)
-        assert (said.code, said.errors) == (1, "offpiste: no setting named 'gmaes'; did you mean 'games'?\n")
+        output = Output(["study", command[0], str(tmp_path / "x.toml"), *command[1:]], capsys)
+        assert (output.code, output.errors) == (1, "offpiste: no setting named 'gmaes'; did you mean 'games'?\n")
 
 
 # run
@@ -114,30 +114,30 @@ def test_an_unknown_key_is_refused_with_a_suggestion(tmp_path: Path, capsys: pyt
     ("summary", "code"),
     [(StudySummary(3, 0, 0), 0), (StudySummary(2, 1, 0), 1), (StudySummary(1, 1, 1), 1), (StudySummary(1, 0, 2), 75)],
 )
-def test_the_exit_code_of_a_study_says_how_it_went(
+def test_the_exit_code_of_a_study_follows_from_its_summary(
     summary: StudySummary, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
     def run_study(*arguments: Any, **named: Any) -> StudySummary:
-        asked.append((arguments[0].name, arguments[0].bonus_sources, *arguments[1:3], arguments[4], named))
+        calls.append((arguments[0].name, arguments[0].bonus_sources, *arguments[1:3], arguments[4], named))
         return summary
 
     monkeypatch.setattr(engine, "run_study", run_study)
-    said = Said(["study", "run", file, "--store", "s3://b/x", "--address", "auto"], capsys)
-    assert said.code == code
-    assert asked == [("tiny", {"none": None}, Path(file).read_bytes(), "s3://b/x", "auto", {"accept_version": False})]
-    assert ("`offpiste study retry` tries again" in said.errors) == (code == 1)
+    output = Output(["study", "run", file, "--store", "s3://b/x", "--address", "auto"], capsys)
+    assert output.code == code
+    assert calls == [("tiny", {"none": None}, Path(file).read_bytes(), "s3://b/x", "auto", {"accept_version": False})]
+    assert ("`offpiste study retry` tries again" in output.errors) == (code == 1)
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_without_the_extra_the_error_says_what_to_install(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "not used")
-    said = Said(["study", "run", file, "--store", str(tmp_path / "s")], capsys)
-    assert said.code == 1
-    assert said.errors == "offpiste: `study run` needs Ray: pip install 'offpiste[cluster]'\n"
+    output = Output(["study", "run", file, "--store", str(tmp_path / "s")], capsys)
+    assert output.code == 1
+    assert output.errors == "offpiste: `study run` needs Ray: pip install 'offpiste[cluster]'\n"
 
 
 # status
@@ -152,13 +152,13 @@ def leave_some(store: Folder) -> None:
     status.quarantine(store.below(failed.run_id), "ValueError: no", "Traceback")
 
 
-def test_the_status_tells_sums_first_and_then_what_needs_a_person(
+def test_the_status_lists_totals_first_and_then_runs_that_need_attention(
     file: str, store: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave_some(store)
-    said = Said(["study", "status", file, "--store", store.location], capsys)
-    assert said.code == 0
-    assert said.out.splitlines() == [
+    output = Output(["study", "status", file, "--store", store.location], capsys)
+    assert output.code == 0
+    assert output.out.splitlines() == [
         "study tiny: 3 runs: 1 done, 1 running, 0 stale, 0 waiting, 1 failed; "
         "41.7% of 1,200 frames; 20 steps/s together",
         "failed  freeway/epsilon_greedy/seed-2   0.0%  ValueError: no",
@@ -168,23 +168,23 @@ def test_the_status_tells_sums_first_and_then_what_needs_a_person(
 
 def test_the_status_as_json_has_every_run(file: str, store: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     leave_some(store)
-    found = json.loads(Said(["study", "status", file, "--store", store.location, "--json"], capsys).out)
+    found = json.loads(Output(["study", "status", file, "--store", store.location, "--json"], capsys).out)
     assert found["counts"] == {"done": 1, "running": 1, "stale": 0, "waiting": 0, "failed": 1}
     assert (found["study"], found["frames"], found["target_frames"]) == ("tiny", 500, 1_200)
     assert [run["state"] for run in found["runs"]] == ["done", "running", "failed"]
     assert found["runs"][1]["seconds_left"] == 90.0
 
 
-def test_a_screen_that_is_too_small_says_how_much_it_leaves_out() -> None:
+def test_on_a_small_screen_the_status_counts_the_runs_that_it_omits() -> None:
     found = [RunStatus(f"run-{i}", "stale", 1, 2, None, None, 400.0, "", False, False) for i in range(10)]
-    lines = list(status_view.lines("many", found, most=5))
+    lines = list(status_view.lines("many", found, max_lines=5))
     assert len(lines) == 5
     assert lines[1] == "stale   run-0  50.0%  no news for 0:06:40"
     assert lines[-1] == "… and 7 more; --json lists all"
     assert len(list(status_view.lines("many", found))) == 11
 
 
-def test_the_live_view_ends_when_all_is_done(
+def test_the_live_view_ends_when_all_runs_are_done(
     store: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = tiny_study(seeds=[0])
@@ -200,52 +200,57 @@ def test_the_live_view_ends_when_all_is_done(
 # retry and stop
 
 
-def test_retry_lifts_what_was_set_aside(file: str, store: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_retry_lifts_the_quarantine_of_all_runs_or_of_one(
+    file: str, store: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second, _ = (run.run_id for run in tiny_study().runs)
     for name in (first, second):
         status.quarantine(store.below(name), "no", "")
-    words = ["study", "retry", file, "--store", store.location]
-    assert Said([*words, "--run", second], capsys).out == f"{second}\n1 runs may be tried again\n"
-    assert Said(words, capsys).out == f"{first}\n1 runs may be tried again\n"
-    assert Said(words, capsys).out == "0 runs may be tried again\n"
+    argv = ["study", "retry", file, "--store", store.location]
+    assert Output([*argv, "--run", second], capsys).out == f"{second}\n1 runs are no longer quarantined\n"
+    assert Output(argv, capsys).out == f"{first}\n1 runs are no longer quarantined\n"
+    assert Output(argv, capsys).out == "0 runs are no longer quarantined\n"
 
 
 def test_retry_of_an_unknown_run_is_refused(file: str, store: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(["study", "retry", file, "--store", store.location, "--run", "freeway/epsilon_greedy/seed-9"], capsys)
-    assert said.code == 1
-    assert "the study has no run named 'freeway/epsilon_greedy/seed-9'; did you mean" in said.errors
+    output = Output(
+        ["study", "retry", file, "--store", store.location, "--run", "freeway/epsilon_greedy/seed-9"], capsys
+    )
+    assert output.code == 1
+    assert "the study has no run named 'freeway/epsilon_greedy/seed-9'; did you mean" in output.errors
 
 
-def test_stop_asks_and_waits_until_nobody_works(
+def test_stop_requests_the_stop_and_waits_until_no_run_is_running(
     file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tiny_study().runs[0]
     leave_status(store.below(run.run_id), run, "running", 100)
 
     def pause(_: float) -> None:
-        assert status.stop_asked(store, "tiny")
+        assert status.stop_requested(store, "tiny")
         leave_status(store.below(run.run_id), run, "paused", 120)
 
     monkeypatch.setattr("offpiste.cli.study.time.sleep", pause)
-    said = Said(["study", "stop", file, "--store", store.location], capsys)
-    assert said.code == 0
-    assert [line.split(" ", 1)[1] for line in said.errors.splitlines()] == ["1 runs are at work", "0 runs are at work"]
+    output = Output(["study", "stop", file, "--store", store.location], capsys)
+    assert output.code == 0
+    lines = [line.split(" ", 1)[1] for line in output.errors.splitlines()]
+    assert lines == ["1 runs are running", "0 runs are running"]
 
 
-def test_stop_need_not_wait(file: str, store: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_no_wait_stop_returns_at_once(file: str, store: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     run = tiny_study().runs[0]
     leave_status(store.below(run.run_id), run, "running", 100)
-    assert Said(["study", "stop", file, "--store", store.location, "--no-wait"], capsys).code == 0
-    assert status.stop_asked(store, "tiny")
+    assert Output(["study", "stop", file, "--store", store.location, "--no-wait"], capsys).code == 0
+    assert status.stop_requested(store, "tiny")
 
 
-def test_commands_that_only_look_load_neither_torch_nor_ray(file: str, store: Folder) -> None:
+def test_commands_that_only_read_import_neither_torch_nor_ray(file: str, store: Folder) -> None:
     script = f"""
 import subprocess
 import sys
 from offpiste.cli import main
-for words in (["status"], ["status", "--json"], ["retry"], ["stop"]):
-    assert main(["study", words[0], {file!r}, "--store", {store.location!r}, *words[1:]]) == 0
+for argv in (["status"], ["status", "--json"], ["retry"], ["stop"]):
+    assert main(["study", argv[0], {file!r}, "--store", {store.location!r}, *argv[1:]]) == 0
 loaded = {{"torch", "ray", "numba"}} & set(sys.modules)
 assert not loaded, loaded
 """

@@ -1,4 +1,4 @@
-"""`offpiste try`: from a bonus to a table and a page, with a stand-in for the workers."""
+"""`offpiste try`: from a bonus to a table and a report, with a stand-in for the engine."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from offpiste.study import engine
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
 from tests.analysis.small_store import write_run
-from tests.cli.test_main import Said
+from tests.cli.test_main import Output
 
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
-    """The studies that were run; every run of them earned 0.6 in each episode."""
+    """The studies that were run; every episode of theirs returned 0.6."""
     studies: list[Study] = []
 
     def run_study(study: Study, content: bytes, location: str, *_: Any, **__: Any) -> StudySummary:
@@ -32,38 +32,38 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     return studies
 
 
-def test_a_quick_trial_takes_the_middle_of_the_grid_two_worlds_and_three_seeds(
+def test_a_quick_trial_uses_the_middle_of_the_grid_two_worlds_and_three_seeds(
     ran: list[Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(["try", "oracle", "--quick", "--store", str(tmp_path / "trial")], capsys)
-    assert said.code == 0, said.errors
+    output = Output(["try", "oracle", "--quick", "--store", str(tmp_path / "trial")], capsys)
+    assert output.code == 0, output.errors
     (study,) = ran
     assert len(study.runs) == 6
     assert {run.bonus.scale for run in study.runs} == {0.09}
-    rows = [line.split() for line in said.out.splitlines()]
+    rows = [line.split() for line in output.out.splitlines()]
     assert rows[1][:4] == ["Deep", "Sea", "12", "0.61"]  # from -0.005 to 0.99
     assert rows[2][:2] == ["Catch", "0.50"]  # from 0.2 to 1
-    assert Path(said.out.splitlines()[-1]).is_file()
+    assert Path(output.out.splitlines()[-1]).is_file()
 
 
-def test_a_trial_tunes_before_it_runs_every_world(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
-    assert Said(["try", "oracle", "--seeds", "1", "--store", str(tmp_path)], capsys).code == 0
-    assert [len(study.runs) for study in ran] == [75, 10, 8]  # all settings do alike, so the first is taken: an edge
+def test_a_trial_tunes_the_bonus_before_it_runs_every_world(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
+    assert Output(["try", "oracle", "--seeds", "1", "--store", str(tmp_path)], capsys).code == 0
+    assert [len(study.runs) for study in ran] == [75, 10, 8]  # all settings tie, so the first, at the edge, is best
 
 
-def test_a_trial_that_was_told_to_stop_says_that_it_can_be_continued(
+def test_the_exit_code_of_a_stopped_trial_is_75_and_it_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(engine, "run_study", lambda *_, **__: StudySummary(1, 0, 5))
-    said = Said(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
-    assert said.code == 75
-    assert "the same command continues" in said.errors
+    output = Output(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
+    assert output.code == 75
+    assert "the same command continues" in output.errors
 
 
-def test_a_bonus_whose_runs_fail_is_told_where_to_look(
+def test_if_runs_fail_the_error_names_the_file_to_look_at(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(engine, "run_study", lambda *_, **__: StudySummary(1, 5, 0))
-    said = Said(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
-    assert said.code == 1
-    assert "5 runs failed; quarantine.json in the folder of each tells why" in said.errors
+    output = Output(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
+    assert output.code == 1
+    assert "5 runs failed; see quarantine.json in the folder of each" in output.errors

@@ -413,8 +413,8 @@ def test_a_folder_with_another_run_is_refused_and_every_difference_named(tmp_pat
         train(other, Folder(tmp_path))
     assert str(caught.value) == (
         f"{tmp_path} holds another run: agent.learning_rate is 6.25e-05 there and 0.5 here; "
-        "seed is 0 there and 3 here. Ask for what it was begun with to continue it, or give this one a place of its "
-        "own: --variant NAME while you tune, --method NAME, or another --out"
+        "seed is 0 there and 3 here. Resume that run with its own settings, or store this one elsewhere: "
+        "--variant NAME while you tune, --method NAME, or another --out"
     )
     assert sorted(tmp_path.rglob("*")) == before
 

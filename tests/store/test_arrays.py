@@ -21,7 +21,7 @@ ARRAYS = st.sampled_from(KINDS).flatmap(
 )
 
 
-def test_arrays_and_plain_values_come_back_under_their_names() -> None:
+def test_arrays_and_json_values_are_restored_under_their_names() -> None:
     back = unpack(pack({"weights": np.array([[1.5, 2.5]], np.float32), "step": 7, "names": ["a", "b"]}))
     assert set(back) == {"weights", "step", "names"}
     assert back["weights"].tolist() == [[1.5, 2.5]]
@@ -56,31 +56,31 @@ def test_any_array_and_any_json_value_survive_to_the_bit(array: np.ndarray[Any, 
         np.arange(4, dtype=">i4"),
         np.asfortranarray(np.eye(3)),
     ],
-    ids=["transposed", "strided", "big-endian", "column by column"],
+    ids=["transposed", "strided", "big-endian", "column-major"],
 )
-def test_an_array_keeps_its_values_however_it_lies_in_memory(array: np.ndarray[Any, Any]) -> None:
+def test_an_array_keeps_its_values_whatever_its_memory_layout(array: np.ndarray[Any, Any]) -> None:
     np.testing.assert_array_equal(unpack(pack({"array": array}))["array"], array)
 
 
-def test_an_array_that_came_back_can_be_written_to_and_leaves_the_bytes_alone() -> None:
+def test_a_restored_array_is_writable_and_does_not_share_the_bytes() -> None:
     data = pack({"array": np.zeros(3)})
     unpack(data)["array"][:] = 1.0
     assert unpack(data)["array"].tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("value", [np.int64(3), np.float32(1.5), np.bool_(True), {"deep": [np.uint8(4)]}])
-def test_numpy_scalars_come_back_as_python_numbers(value: Any) -> None:
+def test_numpy_scalars_are_restored_as_python_numbers(value: Any) -> None:
     back = unpack(pack({"value": value}))["value"]
     assert back == value
     assert not isinstance(back, np.generic)
 
 
-def test_the_state_of_a_generator_survives() -> None:
+def test_the_state_of_a_random_generator_survives() -> None:
     state = generator_state(stream(0, "x"))
     assert unpack(pack({"state": state}))["state"] == state
 
 
-def test_nothing_packs_to_nothing() -> None:
+def test_an_empty_dictionary_survives() -> None:
     assert unpack(pack({})) == {}
 
 
@@ -90,8 +90,8 @@ def test_the_same_values_give_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes"])
-def test_what_is_neither_an_array_nor_json_is_refused(value: Any) -> None:
-    with pytest.raises(TypeError, match="neither an array nor a JSON value"):
+def test_a_value_that_is_neither_an_array_nor_json_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match=f"must be an array or JSON, got {type(value).__name__}"):
         pack({"value": value})
 
 

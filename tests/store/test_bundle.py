@@ -1,4 +1,4 @@
-"""A bundle opens by its manifest alone; one that is not what its manifest says is refused, whoever wrote it."""
+"""A bundle opens from its manifest alone, and one that differs from its manifest is refused, whoever wrote it."""
 
 import hashlib
 import json
@@ -53,22 +53,22 @@ def opened(path: Path) -> Bundle:
     return found
 
 
-def change(path: Path, harm: Callable[[dict[str, Any]], object]) -> None:
-    """Change the manifest."""
+def change(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit the manifest."""
     values = json.loads((path / "manifest.json").read_text())
-    harm(values)
+    edit(values)
     (path / "manifest.json").write_text(json.dumps(values))
 
 
 def put(path: Path, table: str, rows: pa.Table) -> None:
-    """Put another table into a bundle, as somebody would who also writes the manifest."""
+    """Replace a table of a bundle, with its entry in the manifest."""
     pq.write_table(rows, path / f"{table}.parquet")
     data = (path / f"{table}.parquet").read_bytes()
-    said = {"bytes": len(data), "rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
-    change(path, lambda values: next(f for f in values["files"] if f["name"] == f"{table}.parquet").update(said))
+    entry = {"bytes": len(data), "rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
+    change(path, lambda values: next(f for f in values["files"] if f["name"] == f"{table}.parquet").update(entry))
 
 
-def test_a_bundle_gives_back_what_was_written(path: Path) -> None:
+def test_a_bundle_returns_the_tables_that_were_written(path: Path) -> None:
     found = opened(path)
     assert found.manifest.runs == [listed(name) for name in NAMES]
     assert found.manifest.suite_version == SUITE
@@ -102,23 +102,23 @@ def nested(depth: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "damaged manifest.json"),
         ("{", "damaged manifest.json"),
-        ("[]", "it is not that of a bundle"),
-        ('"bundle"', "it is not that of a bundle"),
+        ("[]", "it must be a table with the key 'bundle'"),
+        ('"bundle"', "it must be a table with the key 'bundle'"),
         (nested(100_000), "damaged manifest.json"),
         ('{"bundle": ' + "9" * 10_000 + "}", "damaged manifest.json"),
-        ('{"bundle": 2}', "has format 2, and this version reads 1; install a newer offpiste"),
+        ('{"bundle": 2}', "must have format 1, got 2; install a newer offpiste"),
         ('{"bundle": true}', "bundle must be an int"),
         ('{"bundle": 1}', "must be set"),
         ("\xff", "damaged manifest.json"),
     ],
 )
-def test_a_manifest_that_is_none_is_refused(path: Path, text: str, told: str) -> None:
+def test_a_file_that_is_not_a_manifest_is_refused(path: Path, text: str, message: str) -> None:
     (path / "manifest.json").write_text(text, encoding="latin-1")
-    with pytest.raises(StoreError, match="the bundle .*" + told):
+    with pytest.raises(StoreError, match="the bundle .*" + message):
         open_bundle(Folder(path), SUITE)
 
 
@@ -131,22 +131,22 @@ def first_run(**values: Any) -> Callable[[dict[str, Any]], object]:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("edit", "message"),
     [
         (first_file(name="../../secret.parquet"), r"files\[0\].name must be one of runs.parquet"),
         (first_file(name="/etc/passwd"), r"files\[0\].name must be one of"),
-        (first_file(name="iterations.parquet"), "does not name each of its files once"),
+        (first_file(name="iterations.parquet"), "must list each of its files once"),
         (first_file(bytes=10**15), r"files\[0\].bytes must be <= 268_435_456"),
         (first_file(bytes=-1), r"files\[0\].bytes must be >= 0"),
         (first_file(bytes=1e300), r"files\[0\].bytes must be an int"),
         (first_file(rows=10**12), r"files\[0\].rows must be <= 4_000_000"),
         (first_file(sha256="0"), r"files\[0\].sha256 must be 64 hexadecimal digits"),
         (first_file(code="import os"), r"no setting named 'files\[0\].code'"),
-        (lambda manifest: manifest.update(files=[]), "does not name each of its files once"),
+        (lambda manifest: manifest.update(files=[]), "must list each of its files once"),
         (lambda manifest: manifest.update(files={}), "files must be a list"),
         (lambda manifest: manifest.update(files=[None] * 5), r"files\[0\] must be a table"),
         (lambda manifest: manifest.pop("runs"), "runs must be set"),
-        (lambda manifest: manifest["runs"].append(manifest["runs"][0]), "names a run twice"),
+        (lambda manifest: manifest["runs"].append(manifest["runs"][0]), "must list each run once"),
         (lambda manifest: manifest.update(offpiste="\x1b[2J"), "offpiste must be"),
         (first_run(name=["a"]), r"runs\[0\].name must be a string"),
         (first_run(name=""), r"runs\[0\].name must be"),
@@ -159,49 +159,51 @@ def first_run(**values: Any) -> Callable[[dict[str, Any]], object]:
     ],
 )
 def test_a_manifest_with_a_wrong_value_is_refused_by_its_name(
-    path: Path, harm: Callable[[dict[str, Any]], object], told: str
+    path: Path, edit: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    change(path, harm)
-    with pytest.raises(StoreError, match="damaged manifest.json: .*" + told) as refused:
+    change(path, edit)
+    with pytest.raises(StoreError, match="damaged manifest.json: .*" + message) as refused:
         open_bundle(Folder(path), SUITE)
     assert len(str(refused.value)) < 500 + len(str(path))
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "message"),
     [
-        ({"results_version": 2}, f"is of results version 2, and this is version {RESULTS_VERSION}"),
-        ({"suite_version": 8}, "is of suite version 8, and this is version 7"),
+        ({"results_version": 2}, f"must have results version {RESULTS_VERSION}, got 2"),
+        ({"suite_version": 8}, "must have suite version 7, got 8"),
     ],
 )
-def test_a_bundle_of_another_version_is_refused_with_what_to_do(path: Path, version: dict[str, int], told: str) -> None:
+def test_a_bundle_of_another_version_is_refused_with_what_to_do(
+    path: Path, version: dict[str, int], message: str
+) -> None:
     change(path, lambda manifest: manifest.update(version))
-    with pytest.raises(StoreError, match=f"{told}.*read it with offpiste .*, or run its study anew"):
+    with pytest.raises(StoreError, match=f"{message}.*read it with offpiste .*, or run its study again"):
         open_bundle(Folder(path), SUITE)
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("damage", "message"),
     [
-        (lambda file: file.unlink(), "there is no such file"),
-        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "does not have the .* bytes of the manifest"),
-        (lambda file: file.write_bytes(file.read_bytes() + b"0"), "does not have the .* bytes of the manifest"),
-        (lambda file: file.write_bytes(b"0" + file.read_bytes()[1:]), "its SHA-256 is not that of the manifest"),
+        (lambda file: file.unlink(), "it is missing"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "must have .* bytes, as in the manifest"),
+        (lambda file: file.write_bytes(file.read_bytes() + b"0"), "must have .* bytes, as in the manifest"),
+        (lambda file: file.write_bytes(b"0" + file.read_bytes()[1:]), "its SHA-256 differs from the manifest's"),
     ],
 )
-def test_a_file_that_is_not_that_of_the_manifest_is_refused(
-    path: Path, harm: Callable[[Path], object], told: str
+def test_a_file_that_differs_from_the_manifest_is_refused(
+    path: Path, damage: Callable[[Path], object], message: str
 ) -> None:
-    harm(path / "iterations.parquet")
+    damage(path / "iterations.parquet")
     found = opened(path)
     assert len(found.rows(RUNS)) == 2
-    with pytest.raises(StoreError, match=f"iterations.parquet of the bundle .* is damaged: .*{told}.*fetch it anew"):
+    with pytest.raises(
+        StoreError, match=f"iterations.parquet of the bundle .* is damaged: .*{message}.*download it again"
+    ):
         found.rows("iterations")
 
 
-def test_of_a_file_that_is_larger_than_its_manifest_says_no_more_is_read(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_of_a_file_is_read_than_the_size_in_the_manifest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (path / "iterations.parquet").open("ab") as file:
         file.truncate(2**33)
     asked: list[int | None] = []
@@ -213,7 +215,7 @@ def test_of_a_file_that_is_larger_than_its_manifest_says_no_more_is_read(
 
     found = opened(path)
     monkeypatch.setattr(Folder, "get", watched)
-    with pytest.raises(StoreError, match="does not have the"):
+    with pytest.raises(StoreError, match="bytes, as in the manifest"):
         found.rows("iterations")
     assert asked[0] is not None
     assert asked[0] < 100_000
@@ -225,74 +227,86 @@ def with_column(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
-        (with_column("iteration", ["1", "2", "1", "2"], pa.string()), "iteration is string, not int64"),
-        (with_column("iteration", [1, 2, 1, 10**12], pa.int64()), "'pong/rnd/seed-0' has 2 iterations, one of them"),
-        (with_column("iteration", [1, 2, 0, 1], pa.int64()), "'pong/rnd/seed-0' has 2 iterations"),
-        (with_column("iteration", [1, 2, 1, None], pa.int64()), "iteration is missing or has empty values"),
-        (with_column("steps", [1, 1, 1, 2**62], pa.int64()), "steps goes from 1 to 4611686018427387904"),
-        (with_column("steps", [1, 1, 1, -(2**63)], pa.int64()), "steps goes from -9223372036854775808"),
+        (with_column("iteration", ["1", "2", "1", "2"], pa.string()), "iteration must be int64, got string"),
+        (
+            with_column("iteration", [1, 2, 1, 10**12], pa.int64()),
+            "the 2 iterations of 'pong/rnd/seed-0' must be numbered from 1, got 1 to 1000000000000",
+        ),
+        (
+            with_column("iteration", [1, 2, 0, 1], pa.int64()),
+            "the 2 iterations of 'pong/rnd/seed-0' must be numbered from 1, got 0 to 1",
+        ),
+        (
+            with_column("iteration", [1, 2, 1, None], pa.int64()),
+            "iteration must be present and without empty values",
+        ),
+        (
+            with_column("steps", [1, 1, 1, 2**62], pa.int64()),
+            "steps must be within ±9007199254740992, got 1 to 4611686018427387904",
+        ),
+        (with_column("steps", [1, 1, 1, -(2**63)], pa.int64()), "steps must be within .* got -9223372036854775808"),
         (
             with_column("run", [*NAMES, "other", NAMES[0]], pa.string()),
-            "it has rows of 'other', a run that the manifest",
+            "it has rows of the run 'other', which the manifest does not list",
         ),
-        (tables()["iterations"].drop_columns(["steps"]), "steps is missing"),
-        (tables()["iterations"].drop_columns(["run"]), "run is missing"),
+        (tables()["iterations"].drop_columns(["steps"]), "steps must be present"),
+        (tables()["iterations"].drop_columns(["run"]), "run must be present"),
         (pa.table({}), ""),
     ],
 )
-def test_a_table_that_no_run_writes_is_refused(path: Path, rows: pa.Table, told: str) -> None:
+def test_a_table_that_no_run_writes_is_refused(path: Path, rows: pa.Table, message: str) -> None:
     put(path, "iterations", rows)
-    if not told:
-        assert len(opened(path).rows("iterations")) == 0  # no row, and so nothing missing in one
+    if not message:
+        assert len(opened(path).rows("iterations")) == 0  # no rows, hence no missing values
         return
-    with pytest.raises(StoreError, match=f"iterations.parquet of the bundle .* is damaged: {told}"):
+    with pytest.raises(StoreError, match=f"iterations.parquet of the bundle .* is damaged: {message}"):
         opened(path).rows("iterations")
 
 
-def test_runs_are_those_of_the_manifest(path: Path) -> None:
+def test_runs_that_differ_from_the_manifest_are_refused(path: Path) -> None:
     rows = tables()[RUNS]
     for wrong in (rows.slice(1), pa.concat_tables([rows, rows]), pa.concat_tables([rows.slice(1), rows.slice(1)])):
         put(path, RUNS, wrong)
-        with pytest.raises(StoreError, match="its runs are not those of the manifest"):
+        with pytest.raises(StoreError, match="its runs differ from the manifest's"):
             opened(path).rows(RUNS)
 
 
-def test_a_file_has_the_rows_that_the_manifest_says(path: Path) -> None:
+def test_a_file_with_another_number_of_rows_than_in_the_manifest_is_refused(path: Path) -> None:
     change(path, lambda values: values["files"][1].update(rows=5))
-    with pytest.raises(StoreError, match="it has 4 rows, and in the manifest 5"):
+    with pytest.raises(StoreError, match="it must have 5 rows, as in the manifest, got 4"):
         opened(path).rows("iterations")
 
 
-def test_a_file_that_would_take_all_memory_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_would_fill_the_memory_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = tables()["iterations"].take(pa.array([0] * 20_000))
     phases = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int32()), ["x" * 100_000])
     put(path, "iterations", rows.set_column(rows.column_names.index("phase"), "phase", phases))
     assert (path / "iterations.parquet").stat().st_size < 100_000
-    with pytest.raises(StoreError, match="it would take 2,000,360,000 bytes of memory"):
+    with pytest.raises(StoreError, match="it must take <= 1,073,741,824 bytes of memory, got 2,000,360,000"):
         opened(path).rows("iterations")
     put(path, "iterations", tables()["iterations"])
     monkeypatch.setattr(bundle, "MAX_DECOMPRESSED_BYTES", 1_000)
-    with pytest.raises(StoreError, match=r"it would take \d,\d+ bytes of memory"):
+    with pytest.raises(StoreError, match=r"it must take <= 1,000 bytes of memory, got \d,\d+"):
         opened(path).rows("iterations")
 
 
-def test_a_column_that_an_older_version_did_not_write_is_empty_and_one_of_a_newer_is_left_out(path: Path) -> None:
+def test_a_column_unknown_to_an_older_version_is_empty_and_one_of_a_newer_version_is_ignored(path: Path) -> None:
     rows = tables()["iterations"].drop_columns(["loss_mean"]).append_column("newer", pa.array([1, 2, 3, 4]))
     put(path, "iterations", rows)
     assert opened(path).rows("iterations").equals(tables()["iterations"])
 
 
-@pytest.mark.parametrize("there", ["notes.txt", "iterations.parquet"])
-def test_what_is_no_bundle_is_not_replaced(tmp_path: Path, there: str) -> None:
+@pytest.mark.parametrize("name", ["notes.txt", "iterations.parquet"])
+def test_only_a_bundle_is_replaced_by_a_bundle(tmp_path: Path, name: str) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / there).write_text("mine")
-    with pytest.raises(StoreError, match=f"holds {there}, and only a bundle is replaced by a bundle"):
-        write_bundle(tmp_path / "out", [listed(name) for name in NAMES], tables(), SUITE)
-    assert (tmp_path / "out" / there).read_text() == "mine"
+    (tmp_path / "out" / name).write_text("mine")
+    with pytest.raises(StoreError, match=f"must be empty or hold a bundle and nothing else, got {name}; nothing was"):
+        write_bundle(tmp_path / "out", [listed(run) for run in NAMES], tables(), SUITE)
+    assert (tmp_path / "out" / name).read_text() == "mine"
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(StoreError, match="name another folder"):
+    with pytest.raises(StoreError, match="choose another folder"):
         write_bundle(tmp_path / "file", [listed(name) for name in NAMES], tables(), SUITE)
 
 
@@ -344,7 +358,7 @@ def test_the_manifest_is_written_last(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(written) == 1 + len((RUNS, *TABLES))
 
 
-def test_what_no_reader_would_take_is_not_written(tmp_path: Path) -> None:
+def test_a_bundle_that_a_reader_would_refuse_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"runs\[0\].name must be"):
         write_bundle(tmp_path / "bundle", [listed("line\nbreak")], tables(), SUITE)
     assert list(tmp_path.iterdir()) == []

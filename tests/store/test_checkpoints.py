@@ -1,4 +1,4 @@
-"""A checkpoint is restored whole or not at all, whatever breaks and whoever else writes."""
+"""A checkpoint is restored whole or not at all, whatever breaks and whichever attempts write concurrently."""
 
 import json
 import os
@@ -31,7 +31,7 @@ SECOND = {"loop": b"second loop", "agent": b"second agent"}
 
 
 class Recorder(Folder):
-    """A folder that lists what is put and deleted, fails when told, and calls back before each put."""
+    """A folder that records puts and deletes, fails at a chosen put, and calls back before each put."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
@@ -61,12 +61,12 @@ def begun(folder: Folder) -> Checkpoints:
 
 
 def contents(folder: Folder) -> dict[str, bytes | None]:
-    names = [f"{place}/{name}" for place in ("attempts", "manifests", "objects") for name in folder.list(place)]
+    names = [f"{prefix}/{name}" for prefix in ("attempts", "manifests", "objects") for name in folder.list(prefix)]
     return {name: folder.get(name) for name in names}
 
 
-def manifest(folder: Folder, place: int = -1) -> dict[str, Any]:
-    return read_manifest(folder, folder.list("manifests")[place])
+def manifest(folder: Folder, index: int = -1) -> dict[str, Any]:
+    return read_manifest(folder, folder.list("manifests")[index])
 
 
 def restored_objects(folder: Folder) -> Mapping[str, bytes]:
@@ -103,37 +103,36 @@ def test_objects_and_manifest_are_named_by_step_and_attempt_and_the_manifest_com
     ]
 
 
-def test_a_lasting_object_is_made_and_written_once_and_named_by_every_later_manifest(location: str) -> None:
+def test_an_immutable_object_is_made_and_written_once_and_listed_by_every_later_manifest(location: str) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
     made: list[str] = []
-    kept = {"chunk/a": lambda: made.append("a") or b"one"}  # type: ignore[func-returns-value]
+    chunk = {"chunk/a": lambda: made.append("a") or b"one"}  # type: ignore[func-returns-value]
     for step in (1, 2, 3):
-        checkpoints.save(step, {"loop": b"loop %d" % step}, kept)
+        checkpoints.save(step, {"loop": b"loop %d" % step}, chunk)
     assert made == ["a"]
     assert [name for name in folder.puts if name.endswith("chunk-a")] == [
         manifest(folder)["objects"]["chunk/a"]["name"]
     ]
-    # A later attempt does not write it either, nor ask for its bytes.
-    later = Recorder(location)
-    continued = begun(later)
-    assert continued.restore() is not None
-    saved = continued.save(4, {"loop": b"loop 4"}, {"chunk/a": pytest.fail})
+    # A later attempt neither writes it nor makes its bytes.
+    resumed = begun(Recorder(location))
+    assert resumed.restore() is not None
+    saved = resumed.save(4, {"loop": b"loop 4"}, {"chunk/a": pytest.fail})
     assert saved == Saved(written_bytes=6, written_objects=1)
     assert restored_objects(folder) == {"loop": b"loop 4", "chunk/a": b"one"}
 
 
-def test_a_lasting_object_that_is_no_longer_given_is_dropped(folder: Folder) -> None:
+def test_an_immutable_object_that_is_no_longer_passed_is_dropped(folder: Folder) -> None:
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, immutable(a=b"one", b=b"two"))
     checkpoints.save(2, FIRST, immutable(b=b"two"))
     assert manifest(folder)["objects"].keys() == {"loop", "agent", "chunk/b"}
-    assert any(name.endswith("chunk-a") for name in folder.list("objects"))  # the manifest before still names it
+    assert any(name.endswith("chunk-a") for name in folder.list("objects"))  # the previous manifest still lists it
     checkpoints.save(3, FIRST, immutable(b=b"two"))
     assert not any(name.endswith("chunk-a") for name in folder.list("objects"))
 
 
-def test_the_newest_checkpoint_is_taken_by_step_not_by_the_text_of_the_number(folder: Folder) -> None:
+def test_the_newest_checkpoint_is_that_of_the_highest_step_not_the_last_in_text_order(folder: Folder) -> None:
     checkpoints = begun(folder)
     checkpoints.save(9, FIRST, {})
     checkpoints.save(10, SECOND, {})
@@ -152,13 +151,13 @@ def flip(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut, "has 11 bytes instead of 12"),
+        (cut, "must have 12 bytes, got 11"),
         (flip, "is damaged: its checksum differs"),
         (None, "is missing"),
     ],
-    ids=["cut short", "one bit flipped", "missing"],
+    ids=["truncated", "one bit flipped", "missing"],
 )
-def test_a_broken_object_of_the_newest_checkpoint_leads_back_to_the_one_before(
+def test_if_an_object_of_the_newest_checkpoint_is_broken_the_previous_one_is_restored(
     folder: Folder, damage: Callable[[bytes], bytes] | None, message: str
 ) -> None:
     checkpoints = begun(folder)
@@ -175,7 +174,7 @@ def test_a_broken_object_of_the_newest_checkpoint_leads_back_to_the_one_before(
     assert restored is not None
     assert (restored.step, restored.objects) == (1, FIRST | {"chunk/a": b"one"})
     assert restored.broken == [f"{victim} {message}"]
-    assert folder.list("manifests") == [whole, broken]  # nothing is deleted before there is a new checkpoint
+    assert folder.list("manifests") == [whole, broken]  # nothing is deleted before the next save
     later.save(2, SECOND, immutable(a=b"one"))
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
     assert whole in folder.list("manifests")
@@ -190,16 +189,16 @@ def changed_key(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut, "is cut short or damaged"),
-        (lambda _: b"", "is cut short or damaged"),
-        (lambda _: b"12", "is cut short or damaged"),
-        (lambda data: b"\xff" + data, "is cut short or damaged"),
+        (cut, "is truncated or damaged"),
+        (lambda _: b"", "is truncated or damaged"),
+        (lambda _: b"12", "is truncated or damaged"),
+        (lambda data: b"\xff" + data, "is truncated or damaged"),
         (changed_key, "is damaged: its checksum differs"),
-        (lambda data: data.replace(b'"format": 2', b'"format": 9'), "has format 9; this version reads 1 and 2"),
+        (lambda data: data.replace(b'"format": 2', b'"format": 9'), "must have format 1 or 2, got 9"),
     ],
-    ids=["cut short", "empty", "a number", "not text", "one key changed", "of a later version"],
+    ids=["truncated", "empty", "a number", "not text", "one key changed", "of a later version"],
 )
-def test_a_damaged_manifest_leads_back_to_the_one_before(
+def test_if_the_newest_manifest_is_damaged_the_previous_one_is_restored(
     folder: Folder, damage: Callable[[bytes], bytes], message: str
 ) -> None:
     checkpoints = begun(folder)
@@ -220,11 +219,11 @@ def test_a_damaged_manifest_leads_back_to_the_one_before(
     assert restored.manifest in folder.list("manifests")
 
 
-def test_where_no_checkpoint_is_whole_every_broken_file_is_named_and_nothing_is_changed(folder: Folder) -> None:
+def test_if_no_checkpoint_is_whole_every_broken_file_is_named_and_nothing_is_changed(folder: Folder) -> None:
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, {})
     checkpoints.save(2, SECOND, {})
-    victims = [manifest(folder, place)["objects"]["loop"]["name"] for place in (0, 1)]
+    victims = [manifest(folder, index)["objects"]["loop"]["name"] for index in (0, 1)]
     for victim in victims:
         folder.put(victim, b"")
     later = begun(folder)
@@ -236,7 +235,7 @@ def test_where_no_checkpoint_is_whole_every_broken_file_is_named_and_nothing_is_
     assert contents(folder) == before
 
 
-def test_looking_at_the_newest_whole_checkpoint_changes_nothing(folder: Folder) -> None:
+def test_reading_the_newest_whole_checkpoint_changes_nothing(folder: Folder) -> None:
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, {})
     checkpoints.save(2, SECOND, {})
@@ -248,21 +247,21 @@ def test_looking_at_the_newest_whole_checkpoint_changes_nothing(folder: Folder) 
     assert contents(folder) == before
 
 
-def test_only_what_the_last_two_manifests_name_is_kept(folder: Folder) -> None:
+def test_only_objects_listed_by_the_last_two_manifests_are_kept(folder: Folder) -> None:
     checkpoints = begun(folder)
     for step in range(1, 6):
         mutable = {"loop": b"loop %d" % step}
         checkpoints.save(step, mutable, {f"chunk/{step // 2}": lambda: b"chunk"})
-        named = {
+        listed = {
             entry["name"].removeprefix("objects/")
             for name in folder.list("manifests")
             for entry in read_manifest(folder, name)["objects"].values()
         }
         assert [int(name.partition("-")[0]) for name in folder.list("manifests")] == [step - 1, step][-min(step, 2) :]
-        assert set(folder.list("objects")) == named
+        assert set(folder.list("objects")) == listed
 
 
-def test_orphans_of_a_killed_attempt_are_removed_an_hour_later_and_those_of_this_attempt_at_once(
+def test_orphans_of_a_killed_attempt_are_deleted_after_an_hour_and_those_of_this_attempt_at_once(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Recorder(location)
@@ -281,19 +280,19 @@ def test_orphans_of_a_killed_attempt_are_removed_an_hour_later_and_those_of_this
     assert folder.get(orphan) is None
 
 
-def test_an_hour_is_told_by_the_clock_of_the_store_and_not_by_our_own(tmp_path: Path) -> None:
+def test_the_age_of_an_orphan_is_measured_by_the_clock_of_the_store(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     attempts = [begin_attempt(folder, {}) for _ in range(2)]
     old, young = (f"objects/000000000001-{attempts[0]}-{key}" for key in ("old", "young"))
     for name, seconds in ((old, 3_700.0), (young, 3_500.0)):
-        folder.put(name, b"unnamed")
+        folder.put(name, b"orphan")
         at = (tmp_path / name).stat().st_mtime - seconds
         os.utime(tmp_path / name, (at, at))
     Checkpoints(folder, attempts[1]).save(1, FIRST, {})
-    assert (folder.get(old), folder.get(young)) == (None, b"unnamed")
+    assert (folder.get(old), folder.get(young)) == (None, b"orphan")
 
 
-def test_restoring_sweeps_away_writes_that_were_not_finished_within_an_hour(tmp_path: Path) -> None:
+def test_restoring_deletes_temporary_files_of_writes_unfinished_for_an_hour(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     begun(folder).save(1, FIRST, {})
     for prefix in ("", "attempts/", "manifests/", "objects/"):
@@ -307,9 +306,7 @@ def test_restoring_sweeps_away_writes_that_were_not_finished_within_an_hour(tmp_
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty"])
-def test_a_checkpoint_that_the_store_lost_at_once_is_an_error_and_nothing_older_is_deleted(
-    location: str, damage: str
-) -> None:
+def test_if_the_store_loses_a_new_checkpoint_save_fails_and_deletes_nothing_older(location: str, damage: str) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, immutable(a=b"one"))
@@ -324,7 +321,7 @@ def test_a_checkpoint_that_the_store_lost_at_once_is_an_error_and_nothing_older_
                 Folder.put(folder, victim, b"")
 
     folder.before_put = lose
-    with pytest.raises(StoreError, match=r"lost what was just written for step 3: agent; the checkpoints before it"):
+    with pytest.raises(StoreError, match=r"lost what was just written for step 3: agent; the previous checkpoints"):
         checkpoints.save(3, SECOND, immutable(a=b"one", b=b"two"))
     assert folder.deletes == []
     assert before.items() <= contents(folder).items()
@@ -334,7 +331,7 @@ def test_a_checkpoint_that_the_store_lost_at_once_is_an_error_and_nothing_older_
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one", "chunk/b": b"two"}
 
 
-def test_an_object_on_a_disk_that_was_written_wrong_is_noticed_by_its_checksum(tmp_path: Path) -> None:
+def test_an_object_corrupted_while_written_to_a_disk_is_detected_by_its_checksum(tmp_path: Path) -> None:
     folder = Recorder(str(tmp_path))
     checkpoints = begun(folder)
 
@@ -348,7 +345,7 @@ def test_an_object_on_a_disk_that_was_written_wrong_is_noticed_by_its_checksum(t
         checkpoints.save(1, FIRST, {})
 
 
-def test_an_object_written_long_ago_that_is_gone_is_written_again_by_the_next_checkpoint(folder: Folder) -> None:
+def test_an_immutable_object_that_the_store_lost_is_written_again_by_the_next_checkpoint(folder: Folder) -> None:
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, immutable(a=b"one"))
     folder.delete(manifest(folder)["objects"]["chunk/a"]["name"])
@@ -358,9 +355,7 @@ def test_an_object_written_long_ago_that_is_gone_is_written_again_by_the_next_ch
     assert restored_objects(folder) == SECOND | {"chunk/a": b"one"}
 
 
-def test_a_late_writer_that_sleeps_at_any_step_of_a_save_takes_nothing_from_an_attempt_that_finished(
-    tmp_path: Path,
-) -> None:
+def test_a_late_writer_that_sleeps_at_any_point_of_a_save_does_not_harm_a_newer_attempt(tmp_path: Path) -> None:
     for number, sleep in enumerate(late_saves(tmp_path)):
         if not sleep():
             break
@@ -373,7 +368,7 @@ def test_a_late_writer_that_sleeps_at_any_step_of_a_save_takes_nothing_from_an_a
 
 
 def late_saves(path: Path) -> Iterator[Callable[[], bool]]:
-    """Yield a save per step at which it can sleep; while it does, another attempt goes to the end, at step 9."""
+    """Yield one save per point at which it can sleep while another attempt finishes the run, at step 9."""
     numbers = iter(range(1_000))
     folders: list[Folder] = []
 
@@ -394,7 +389,7 @@ def late_saves(path: Path) -> Iterator[Callable[[], bool]]:
     yield from every_sleep(sleeper, other)
 
 
-def test_a_late_writer_whose_manifest_is_gone_deletes_nothing(folder: Folder) -> None:
+def test_a_late_writer_deletes_nothing_once_its_manifest_is_gone(folder: Folder) -> None:
     attempt = begin_attempt(folder, {})
     Checkpoints(folder, attempt).save(1, FIRST, {})
     before = contents(folder)
@@ -412,7 +407,7 @@ def test_a_late_writer_deletes_nothing_once_a_newer_attempt_has_a_checkpoint(fol
     assert contents(folder) == before
 
 
-def test_attempts_sort_by_number_beyond_six_digits_and_foreign_files_are_no_attempts(folder: Folder) -> None:
+def test_attempts_sort_by_number_beyond_six_digits_and_other_files_are_ignored(folder: Folder) -> None:
     for name in ("999999-ffffff.json", "1000000-000000.json", ".DS_Store", "notes.txt"):
         folder.put(f"attempts/{name}", b"{}")
     assert attempt_names(folder) == ["999999-ffffff", "1000000-000000"]
@@ -432,11 +427,11 @@ def test_attempts_sort_by_number_beyond_six_digits_and_foreign_files_are_no_atte
         ("anything else", (0, "")),
     ],
 )
-def test_the_attempt_is_read_from_the_name_of_what_it_wrote(name: str, order: tuple[int, str]) -> None:
+def test_the_attempt_is_parsed_from_the_name_of_what_it_wrote(name: str, order: tuple[int, str]) -> None:
     assert attempt_order(name) == order
 
 
-def test_an_older_attempt_stops_once_a_newer_has_begun_and_touches_nothing(location: str) -> None:
+def test_an_older_attempt_stops_once_a_newer_one_has_begun_and_changes_nothing(location: str) -> None:
     folder = Recorder(location)
     older = begun(folder)
     older.save(1, FIRST, {})
@@ -467,17 +462,17 @@ def test_an_attempt_superseded_while_it_saves_deletes_nothing(location: str, mom
         older.save(3, SECOND, {})
     assert folder.get(in_flight) is not None
     assert len([name for name in folder.deletes if name.startswith("manifests/")]) == 0
-    # Superseded before its manifest, it has left none; while the manifest was on its way, a whole one.
+    # Superseded before its manifest was written, it left none; while it was being written, a whole one.
     assert restored_objects(folder) == (FIRST if moment == "objects/" else SECOND)
 
 
-def test_what_a_superseded_attempt_still_managed_to_write_gives_way_to_the_newer_attempt(location: str) -> None:
+def test_manifests_of_a_superseded_attempt_are_replaced_by_those_of_the_newer_one(location: str) -> None:
     folder = Recorder(location)
     older = begun(folder)
     older.save(10, FIRST, {})
     newer = begun(folder)
     assert newer.restore() is not None
-    # Two manifests of later steps, both without their objects, as of attempts that were taken over in mid-write.
+    # Two manifests of later steps, both without their objects, as left by attempts superseded while they wrote.
     template = manifest(folder)
     for step in (500, 520):
         late = {**template, "step": step, "objects": {"loop": {"name": "objects/gone", "bytes": 1, "blake2b": "0"}}}
@@ -491,7 +486,7 @@ def test_what_a_superseded_attempt_still_managed_to_write_gives_way_to_the_newer
 def test_two_attempts_that_save_the_same_step_use_different_names(location: str) -> None:
     one, two = Recorder(location), Recorder(location)
     begun(one).save(5, FIRST, immutable(a=b"one"))
-    # The second starts from nothing, as if the first manifest had been lost, so it writes everything again.
+    # The second has not restored the first, so it writes everything again.
     begun(two).save(5, SECOND, immutable(a=b"one"))
     assert set(one.puts).isdisjoint(two.puts)
     assert len(one.puts) == len(two.puts) == 5
@@ -499,7 +494,7 @@ def test_two_attempts_that_save_the_same_step_use_different_names(location: str)
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3, 4, 5])
-def test_a_write_that_fails_at_any_moment_leaves_the_checkpoint_before_whole(location: str, failing: int) -> None:
+def test_a_write_that_fails_at_any_point_leaves_the_previous_checkpoint_whole(location: str, failing: int) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, immutable(a=b"one"))
@@ -507,7 +502,7 @@ def test_a_write_that_fails_at_any_moment_leaves_the_checkpoint_before_whole(loc
     folder.failing_put = failing
     both = immutable(a=b"one", b=b"two", c=b"three")
     with pytest.raises(StoreError, match="the disk is full"):
-        checkpoints.save(2, SECOND, both)  # two changing objects, two new lasting ones and the manifest
+        checkpoints.save(2, SECOND, both)  # two mutable objects, two new immutable ones and the manifest
     assert len(folder.puts) == failing
     folder.failing_put = None
     found = newest_whole(folder)
@@ -520,7 +515,7 @@ def test_a_write_that_fails_at_any_moment_leaves_the_checkpoint_before_whole(loc
     assert not any(name.startswith("000000000002") for name in folder.list("objects"))
 
 
-def test_five_puts_are_all_that_the_checkpoint_above_makes(location: str) -> None:
+def test_the_checkpoint_above_makes_five_puts(location: str) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, immutable(a=b"one"))
@@ -530,7 +525,7 @@ def test_five_puts_are_all_that_the_checkpoint_above_makes(location: str) -> Non
 
 
 def test_one_object_is_read_from_the_newest_checkpoint_in_which_it_is_whole(folder: Folder) -> None:
-    with pytest.raises(CheckpointError, match="holds no checkpoint; is it the folder of a run"):
+    with pytest.raises(CheckpointError, match="holds no checkpoint; give the folder of a run"):
         newest_object(folder, "agent")
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, {})

@@ -1,4 +1,4 @@
-"""The tables follow from their dataclasses, and rows come back as they were written."""
+"""The schema of each table is its dataclass, and rows are restored to the bit."""
 
 import ast
 import dataclasses
@@ -83,7 +83,7 @@ def numbers(log: RecordLog, table: str = "episodes") -> list[int]:
     return [row["episode" if table == "episodes" else "iteration"] for row in log.rows(table)]
 
 
-def test_the_schema_of_timing_is_its_dataclass() -> None:
+def test_the_schema_of_timing_follows_from_its_dataclass() -> None:
     assert schema("timing") == pa.schema(
         [
             pa.field("iteration", pa.int64(), nullable=False),
@@ -97,7 +97,7 @@ def test_the_schema_of_timing_is_its_dataclass() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_column_may_be_empty_exactly_where_none_is_allowed(table: str) -> None:
+def test_a_column_is_nullable_exactly_if_its_type_allows_none(table: str) -> None:
     kinds = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "bool": pa.bool_()}
     fields = dataclasses.fields(TABLES[table])
     assert schema(table).names == [field.name for field in fields]
@@ -109,10 +109,10 @@ def test_a_column_may_be_empty_exactly_where_none_is_allowed(table: str) -> None
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_column_is_explained_where_it_is_defined(table: str) -> None:
+def test_every_column_has_a_docstring(table: str) -> None:
     tree = ast.parse(inspect.getsource(TABLES[table]))
     body = tree.body[0].body  # type: ignore[attr-defined]
-    explained = [
+    documented = [
         line.target.id
         for line, after in zip(body, [*body[1:], None], strict=True)
         if isinstance(line, ast.AnnAssign)
@@ -121,14 +121,14 @@ def test_every_column_is_explained_where_it_is_defined(table: str) -> None:
         and isinstance(after.value, ast.Constant)
         and str(after.value.value).endswith(".")
     ]
-    assert explained == [field.name for field in dataclasses.fields(TABLES[table])]
+    assert documented == [field.name for field in dataclasses.fields(TABLES[table])]
 
 
-def test_wall_clock_and_attempt_stand_in_no_reproducible_table() -> None:
-    apart = {"attempt", "finished_at", "started_at", "seconds", "steps_per_second", "host", "hardware", "threads"}
+def test_wall_clock_and_attempt_are_in_no_reproducible_table() -> None:
+    columns = {"attempt", "finished_at", "started_at", "seconds", "steps_per_second", "host", "hardware", "threads"}
     for table in REPRODUCIBLE:
-        assert apart.isdisjoint(schema(table).names)
-    assert apart <= set(schema("timing").names) | set(schema("attempts").names)
+        assert columns.isdisjoint(schema(table).names)
+    assert columns <= set(schema("timing").names) | set(schema("attempts").names)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_wall_clock_and_attempt_stand_in_no_reproducible_table() -> None:
         ("attempts", AttemptRow("000001-ab", "2024-05-06", 7, "host", "cpu", 1, "torch 2", "a note: ε, –")),
     ],
 )
-def test_rows_come_back_from_parquet_to_the_bit(table: str, row: Any) -> None:
+def test_rows_survive_parquet_to_the_bit(table: str, row: Any) -> None:
     plain = dataclasses.asdict(row)
     assert from_parquet(to_parquet(table, [plain, plain])) == [plain, plain]
 
@@ -154,16 +154,16 @@ def test_a_table_without_rows_keeps_its_columns(table: str, tmp_path: Path) -> N
     assert from_parquet(file.read_bytes()) == []
 
 
-def test_none_is_refused_where_a_value_must_stand() -> None:
+def test_none_is_refused_in_a_required_column() -> None:
     row = dataclasses.asdict(episode(1)) | {"steps": None}
     with pytest.raises(ValueError, match="steps"):
         to_parquet("episodes", [row])
 
 
-def test_rows_stay_in_the_order_written_over_parts_and_open_rows() -> None:
+def test_rows_keep_their_order_across_parts_and_open_rows() -> None:
     log = RecordLog()
     number = 0
-    for part in range(1, 12):  # past 10, where names that are not padded would sort wrongly
+    for part in range(1, 12):  # past 10, where unpadded names would sort wrongly
         for _ in range(2):
             number += 1
             log.add("episodes", episode(number))
@@ -175,7 +175,7 @@ def test_rows_stay_in_the_order_written_over_parts_and_open_rows() -> None:
     assert log.rows("timing") == []
 
 
-def test_a_sealed_part_is_named_by_table_and_number_and_an_empty_one_is_not_made() -> None:
+def test_the_key_of_a_part_is_table_and_number_and_empty_parts_are_not_made() -> None:
     log = RecordLog()
     log.add("episodes", episode(1))
     log.seal(1)
@@ -187,7 +187,7 @@ def test_a_sealed_part_is_named_by_table_and_number_and_an_empty_one_is_not_made
     assert from_parquet(log.immutable()["part/episodes/000003"]()) == [dataclasses.asdict(episode(2))]
 
 
-def test_a_sealed_part_never_changes() -> None:
+def test_a_sealed_part_is_immutable() -> None:
     log = RecordLog()
     log.add("episodes", episode(1))
     log.seal(1)
@@ -197,14 +197,14 @@ def test_a_sealed_part_never_changes() -> None:
     assert log.immutable()["part/episodes/000001"]() == before
 
 
-def test_a_log_goes_on_from_bytes_as_if_it_had_never_stopped() -> None:
+def test_a_restored_log_continues_as_if_it_had_never_stopped() -> None:
     log, again = RecordLog(), RecordLog()
     log.add("episodes", episode(1))
     log.add("timing", TIMING)
     log.seal(1)
     log.add("episodes", episode(2, game_return=0.1 + 0.2))
     state = arrays.unpack(arrays.pack(log.state()))
-    again.load_state(state, {name: give() for name, give in log.immutable().items()})
+    again.load_state(state, {key: make() for key, make in log.immutable().items()})
     for each in (log, again):
         each.add("episodes", episode(3))
         each.seal(2)
@@ -212,12 +212,12 @@ def test_a_log_goes_on_from_bytes_as_if_it_had_never_stopped() -> None:
     for table in LOGGED:
         assert again.rows(table) == log.rows(table)
     assert numbers(again) == [1, 2, 3, 4]
-    assert {name: give() for name, give in again.immutable().items()} == {
-        name: give() for name, give in log.immutable().items()
+    assert {key: make() for key, make in again.immutable().items()} == {
+        key: make() for key, make in log.immutable().items()
     }
 
 
-def test_the_rows_of_one_log_do_not_appear_in_another() -> None:
+def test_two_logs_share_no_rows() -> None:
     one, two = RecordLog(), RecordLog()
     one.add("episodes", episode(1))
     assert two.rows("episodes") == []
@@ -234,7 +234,7 @@ def test_duckdb_reads_a_table_with_the_right_types(tmp_path: Path) -> None:
     assert found.fetchall() == [(2, "train", True, 0.1, None, None), (1, "train", True, 0.1, None, None)]
 
 
-def test_the_tables_are_those_that_the_module_names() -> None:
+def test_every_row_class_of_the_module_is_a_table() -> None:
     rows = {name for name, value in vars(records).items() if inspect.isclass(value) and name.endswith("Row")}
     assert rows == {kind.__name__ for kind in TABLES.values()}
     assert set(LOGGED) == set(TABLES) - {"attempts", "cells"}

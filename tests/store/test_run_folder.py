@@ -1,4 +1,4 @@
-"""A folder is one run's, says whose, and gives back what a checkpoint in it holds."""
+"""A folder holds one run, names it, and refuses any other."""
 
 import dataclasses
 import json
@@ -30,11 +30,11 @@ from tests.test_fingerprints import LaterRun
 
 
 def test_a_folder_without_a_run_has_no_configuration(folder: Folder) -> None:
-    with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it"):
+    with pytest.raises(StoreError, match=r"holds no run: there is no run\.json in it; give the folder of a run"):
         read_config(folder)
 
 
-def test_a_folder_is_claimed_once_and_gives_the_configuration_back(folder: Folder) -> None:
+def test_a_folder_is_claimed_once_and_returns_its_configuration(folder: Folder) -> None:
     config = tiny_run(seed=5)
     claim(folder, config)
     written = folder.get("run.json")
@@ -45,31 +45,31 @@ def test_a_folder_is_claimed_once_and_gives_the_configuration_back(folder: Folde
     assert about(config)["config"]["agent"]["convolution_channels"] == [4, 4, 4]
 
 
-def test_another_run_is_refused_by_all_that_differs(folder: Folder) -> None:
+def test_another_run_is_refused_with_every_setting_that_differs(folder: Folder) -> None:
     claim(folder, RunConfig(seed=1))
     other = RunConfig(seed=2, game="freeway")
-    told = differences(RunConfig(seed=1), other)
-    assert told == ["game is 'montezuma_revenge' there and 'freeway' here", "seed is 1 there and 2 here"]
-    with pytest.raises(RunMismatch, match="; ".join(told)):
+    lines = differences(RunConfig(seed=1), other)
+    assert lines == ["game is 'montezuma_revenge' there and 'freeway' here", "seed is 1 there and 2 here"]
+    with pytest.raises(RunMismatch, match="; ".join(lines)):
         claim(folder, other)
 
 
-def test_more_frames_or_another_machine_make_no_other_run() -> None:
+def test_with_more_frames_or_another_machine_it_is_the_same_run() -> None:
     machine = dataclasses.replace(RunConfig().machine, threads=3)
     assert differences(RunConfig(), RunConfig(frames=7, machine=machine)) == []
 
 
-def test_a_run_with_a_setting_that_this_version_does_not_know_is_refused_by_its_name(folder: Folder) -> None:
-    there = about(RunConfig())
-    there["config"]["agent"]["double_q"] = True
-    words = "no setting named 'agent.double_q'; known: adam_epsilon, batch_size, "
-    assert mismatch(there, RunConfig()).startswith(f"a run with settings that this version does not know: {words}")
-    folder.put("run.json", json.dumps(there).encode())
-    with pytest.raises(ConfigError, match=words):
+def test_a_run_with_a_setting_unknown_to_this_version_is_refused_with_its_name(folder: Folder) -> None:
+    stored = about(RunConfig())
+    stored["config"]["agent"]["double_q"] = True
+    message = "no setting named 'agent.double_q'; known: adam_epsilon, batch_size, "
+    assert mismatch(stored, RunConfig()).startswith(f"a run with settings unknown to this version: {message}")
+    folder.put("run.json", json.dumps(stored).encode())
+    with pytest.raises(ConfigError, match=message):
         read_config(folder)
 
 
-def test_a_run_from_before_a_setting_is_the_run_that_has_it_at_its_default(
+def test_a_run_older_than_a_setting_is_the_run_with_that_setting_at_its_default(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(folder, RunConfig(seed=1))
@@ -89,13 +89,13 @@ def test_a_run_from_before_a_setting_is_the_run_that_has_it_at_its_default(
         ({"agent": {"learning_rate": float("inf")}}, r"^agent\.learning_rate must be finite, got inf$"),
     ],
 )
-def test_a_folder_from_a_stranger_cannot_ask_for_more_than_a_machine_has(
+def test_an_untrusted_folder_cannot_ask_for_more_than_a_machine_has(
     folder: Folder, settings: dict[str, Any], message: str
 ) -> None:
-    there = about(RunConfig())
+    stored = about(RunConfig())
     for table, values in settings.items():
-        there["config"][table] |= values
-    folder.put("run.json", json.dumps(there).encode())
+        stored["config"][table] |= values
+    folder.put("run.json", json.dumps(stored).encode())
     with pytest.raises(ConfigError, match=message):
         read_config(folder)
 
@@ -112,23 +112,23 @@ def test_the_records_of_a_checkpoint_are_those_of_the_tables(tmp_path: Path) -> 
     assert not holds_only_results(folder)
 
 
-def test_lasting_objects_are_told_apart_by_the_first_word_of_their_names() -> None:
+def test_the_kind_of_an_object_is_its_key_up_to_the_first_slash() -> None:
     objects = {"chunk/1": b"a", "chunks": b"b", "part/episodes/1": b"c", "loop": b"d", "chunk": b"e"}
     assert layout.of_kinds(objects, "chunk") == {"chunk/1": b"a", "chunk": b"e"}
     assert layout.of_kinds(objects, "part", "chunk") == {"chunk/1": b"a", "chunk": b"e", "part/episodes/1": b"c"}
 
 
-def test_a_damaged_manifest_does_not_look_like_a_run_whose_replay_was_dropped(folder: Folder) -> None:
+def test_a_damaged_manifest_is_not_taken_for_a_dropped_replay(folder: Folder) -> None:
     assert not holds_only_results(folder)
     folder.put("manifests/000000000001-1.json", b"{")
     assert not holds_only_results(folder)
     refuse_results_only(folder)
 
 
-def test_results_alone_are_refused_with_what_to_do(folder: Folder) -> None:
+def test_a_run_with_only_its_results_kept_is_refused_with_what_to_do(folder: Folder) -> None:
     from offpiste.store.checkpoints import FORMAT, write_manifest
 
     manifest = {"format": FORMAT, "step": 1, "attempt": "1", "objects": {"agent": {}}}
     write_manifest(folder, "000000000001-1.json", manifest)
-    with pytest.raises(CheckpointError, match="train it anew in another folder"):
+    with pytest.raises(CheckpointError, match="only the results were kept; train it again in another folder"):
         refuse_results_only(folder)

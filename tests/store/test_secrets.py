@@ -1,4 +1,4 @@
-"""Keys in a URL are shown nowhere: neither in a location nor in any error, whatever they are made of."""
+"""Credentials in a URL are never shown, neither in a location nor in an error, whatever characters they hold."""
 
 import traceback
 from pathlib import Path
@@ -14,7 +14,7 @@ from offpiste.store import storage
 from offpiste.store.storage import Folder
 
 NOBODY = "region=us-east-1&scheme=http&endpoint_override=127.0.0.1:1"
-"""Options of an S3 server that is not there."""
+"""Options of an S3 server that does not exist."""
 SHAPES = [
     f"s3://hush:SECRET@bucket/runs?{NOBODY}",
     f"s3://SECRET@bucket/runs?{NOBODY}",
@@ -40,14 +40,14 @@ SHAPES = [
     "nowhere://hush:SECRET@host/runs",
     "file://hush:SECRET@host/runs",
 ]
-"""Every part of SECRET, however it is taken apart, has the word hush in it, and so has every other secret part."""
+"""However SECRET is split, every piece of it holds the text hush, and so does every other secret part."""
 SECRETS = st.lists(
     st.sampled_from([*"/@:?#&=%+;,'\"\\[]<> \n\t\0é\u2100\ud800", "//", "://", "%2F", "%40"]), max_size=4
 ).map(lambda signs: "hush".join(["", *signs, ""]))
 
 
-def words_of(error: BaseException) -> str:
-    """Return all that a traceback, a log or a debugger would print of an error and of those behind it."""
+def full_text(error: BaseException) -> str:
+    """Return all that a traceback, a log or a debugger would print of an error, its causes and its contexts."""
     seen: list[BaseException] = []
     queue: list[BaseException | None] = [error]
     while queue:
@@ -72,7 +72,7 @@ def test_no_part_of_a_secret_is_ever_shown(s3_environment: None, shape: str, sec
                 patch.setattr(storage, "_S3_ATTEMPTS", 1)
                 Folder(location).get("object")
     except StoreError as error:
-        shown.append(words_of(error))
+        shown.append(full_text(error))
     assert shown
     assert "hush" not in "\n".join(shown)
 
@@ -80,11 +80,11 @@ def test_no_part_of_a_secret_is_ever_shown(s3_environment: None, shape: str, sec
 @pytest.mark.parametrize(
     ("location", "advice"),
     [
-        ("s3://hush:hu/sh@bucket/runs", "a key or secret with / ? # or @ in it is written with %2F %3F %23 or %40"),
-        ("s3://hu/sh:hush@bucket/runs", "a key or secret with / ? # or @ in it is written with %2F %3F %23 or %40"),
+        ("s3://hush:hu/sh@bucket/runs", "in a key or secret, write / ? # and @ as %2F %3F %23 and %40"),
+        ("s3://hu/sh:hush@bucket/runs", "in a key or secret, write / ? # and @ as %2F %3F %23 and %40"),
         ("s3://hush:hush", "there is no bucket"),
         ("s3:/hush:hush@bucket", "write s3://bucket/folder, with two slashes"),
-        ("s3://bucket/runs?secret_key=hush", "an option of no known name; known: "),
+        ("s3://bucket/runs?secret_key=hush", "an unknown option; known: "),
     ],
 )
 def test_a_url_that_is_refused_says_what_to_write_instead(location: str, advice: str) -> None:
@@ -94,13 +94,15 @@ def test_a_url_that_is_refused_says_what_to_write_instead(location: str, advice:
     assert "hu" not in str(refused.value)
 
 
-def test_a_path_object_made_of_a_url_is_refused_for_it_has_lost_a_slash() -> None:
+def test_a_path_object_made_from_a_url_is_refused_because_it_lost_a_slash() -> None:
     with pytest.raises(StoreError, match="two slashes"):
         Folder(Path("s3://bucket/runs"))
 
 
 @pytest.mark.parametrize("name", ["beta:0.1/runs", "a@b", "a b", "./s3:/x", "why?", "x/y:/z"])
-def test_a_local_folder_may_have_such_a_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_folder_may_have_a_name_that_resembles_a_url(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Folder(name).put("object", b"x")
     assert (tmp_path / name / "object").read_bytes() == b"x"
@@ -112,14 +114,14 @@ def test_a_url_of_a_local_folder_is_its_path(tmp_path: Path) -> None:
 
 
 class Broken:
-    """A file system that fails with these words, whatever it is asked."""
+    """A file system whose every method fails with this message."""
 
-    def __init__(self, words: str) -> None:
-        self._words = words
+    def __init__(self, message: str) -> None:
+        self._message = message
 
     def __getattr__(self, name: str) -> Any:
         def fail(*_: Any, **__: Any) -> None:
-            raise OSError(self._words) from ValueError(self._words)
+            raise OSError(self._message) from ValueError(self._message)
 
         return fail
 
@@ -133,18 +135,18 @@ ACTIONS = {
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("words", ["it was hush2/3", "hush2%2F3", "HUSH2", "Credential=hush1/20"])
-def test_words_of_the_library_that_hold_a_secret_are_left_out(action: str, words: str) -> None:
+@pytest.mark.parametrize("message", ["it was hush2/3", "hush2%2F3", "HUSH2", "Credential=hush1/20"])
+def test_an_error_of_the_library_that_holds_a_secret_is_hidden(action: str, message: str) -> None:
     folder = Folder("s3://hush1:hush2%2F3@bucket/runs?region=x")
-    folder._fs = Broken(words)
-    with pytest.raises(StoreError, match=r"s3://bucket/runs\?region=x.* left out") as failed:
+    folder._fs = Broken(message)
+    with pytest.raises(StoreError, match=r"s3://bucket/runs\?region=x.* the reason is hidden") as failed:
         ACTIONS[action](folder)
-    assert words not in words_of(failed.value)
+    assert message not in full_text(failed.value)
 
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("account", ["", "KEY:hush@"])
-def test_other_words_of_the_library_are_shown(action: str, account: str) -> None:
+def test_any_other_error_of_the_library_is_shown(action: str, account: str) -> None:
     folder = Folder(f"s3://{account}bucket/runs?region=x")
     folder._fs = Broken("access denied")
     with pytest.raises(StoreError, match="access denied") as failed:
@@ -158,7 +160,7 @@ def test_no_command_prints_a_secret(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(command.replace("URL", "s3://hush:hu/sh@bucket").split()) == 1
-    said = capsys.readouterr()
-    assert said.err + said.out
-    assert "hu/" not in said.err + said.out
-    assert "hush" not in said.err + said.out
+    output = capsys.readouterr()
+    assert output.err + output.out
+    assert "hu/" not in output.err + output.out
+    assert "hush" not in output.err + output.out

@@ -25,12 +25,12 @@ TWENTY_MEGABYTES = np.random.default_rng(0).bytes(20_000_000)
 @pytest.mark.parametrize(
     "data", [b"", b"x", bytes(range(256)), TWENTY_MEGABYTES], ids=["empty", "one byte", "every byte", "20 MB"]
 )
-def test_what_was_put_is_got(folder: Folder, data: bytes) -> None:
+def test_get_returns_what_was_put(folder: Folder, data: bytes) -> None:
     folder.put("deep/down/object", data)
     assert folder.get("deep/down/object") == data
 
 
-def test_the_later_of_two_objects_of_one_name_stays(folder: Folder) -> None:
+def test_a_second_put_of_a_name_replaces_the_first(folder: Folder) -> None:
     folder.put("object", b"a longer first content")
     folder.put("object", b"second")
     assert folder.get("object") == b"second"
@@ -38,13 +38,13 @@ def test_the_later_of_two_objects_of_one_name_stays(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "missing/too", "object/below an object", "inner"])
-def test_what_is_not_an_object_is_got_as_none(folder: Folder, name: str) -> None:
+def test_get_returns_none_for_what_is_not_an_object(folder: Folder, name: str) -> None:
     folder.put("object", b"x")
     folder.put("inner/object", b"x")
     assert folder.get(name) is None
 
 
-def test_a_list_is_sorted_and_holds_direct_children_only(folder: Folder) -> None:
+def test_a_listing_is_sorted_and_has_direct_children_only(folder: Folder) -> None:
     for name in ["b", "a", "c", "inner/d", "inner/deeper/e", "inner-other/f"]:
         folder.put(name, b"x")
     assert folder.list() == ["a", "b", "c"]
@@ -58,7 +58,7 @@ def test_a_missing_folder_lists_as_empty(folder: Folder) -> None:
     assert folder.list("missing") == []
 
 
-def test_an_object_deleted_twice_is_gone(folder: Folder) -> None:
+def test_an_object_may_be_deleted_twice(folder: Folder) -> None:
     folder.put("inner/object", b"x")
     folder.put("inner/other", b"y")
     folder.delete("inner/object")
@@ -74,7 +74,7 @@ def test_deleting_the_last_object_leaves_an_empty_folder(folder: Folder) -> None
     assert folder.list() == []
 
 
-def test_a_folder_below_holds_the_same_objects_and_opens_by_its_own_location(folder: Folder) -> None:
+def test_a_folder_below_another_opens_by_its_own_location(folder: Folder) -> None:
     folder.below("one").below("two").put("object", b"x")
     assert folder.get("one/two/object") == b"x"
     assert Folder(folder.below("one/two").location).list() == ["object"]
@@ -107,23 +107,25 @@ def test_a_relative_folder_stays_where_it_was_opened(tmp_path: Path, monkeypatch
         ("nowhere://x", "nowhere"),
         ("s3://", "names no bucket"),
         ("s3://bucket?regoin=x", "did you mean 'region'?"),
-        ("s3://bucket?region=x&allow_bucket_creation=yes", "true or false, not 'yes'"),
+        ("s3://bucket?region=x&allow_bucket_creation=yes", "allow_bucket_creation must be true or false, got 'yes'"),
     ],
 )
-def test_a_location_that_makes_no_sense_is_refused(location: str, reason: str) -> None:
+def test_an_invalid_location_is_refused(location: str, reason: str) -> None:
     with pytest.raises(StoreError, match="cannot open") as refused:
         Folder(location)
     assert reason in str(refused.value)
 
 
-def test_keys_in_a_url_open_the_folder_and_stay_out_of_messages(s3_server: S3Server) -> None:
+def test_credentials_in_a_url_open_the_folder_and_stay_out_of_messages(s3_server: S3Server) -> None:
     url = s3_location(s3_server.port, "keys")
     with_keys = url.replace("s3://", "s3://someone:hush%2Fhush@")
     folder = Folder(with_keys)
     assert "hush" not in folder.location
     folder.put("object", b"x")
     assert Folder(url).get("object") == b"x"
-    with pytest.raises(StoreError, match="cannot write object to s3://other-bucket") as failed:
+    with pytest.raises(
+        StoreError, match=r"cannot write object to s3://other-bucket.*; check permissions and free space"
+    ) as failed:
         Folder(with_keys.replace("@bucket", "@other-bucket")).put("object", b"x")
     assert "hush" not in str(failed.value)
 
@@ -140,7 +142,7 @@ def test_a_file_where_a_folder_should_be_is_an_error_that_names_the_object(tmp_p
     assert everything_below(tmp_path) == ["taken"]
 
 
-def test_a_folder_where_an_object_should_be_is_an_error_without_litter(tmp_path: Path) -> None:
+def test_a_folder_where_an_object_should_be_is_an_error_without_leftovers(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.put("object/inner", b"older")
     with pytest.raises(StoreError, match="cannot write object"):
@@ -150,12 +152,12 @@ def test_a_folder_where_an_object_should_be_is_an_error_without_litter(tmp_path:
     assert everything_below(tmp_path) == ["object", "object/inner"]
 
 
-def test_a_full_disk_leaves_the_older_object_and_no_litter(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_older_object_and_nothing_else(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.put("object", b"older")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # stands for a disk with room for that much
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # simulates a disk with that much free space
     try:
         with pytest.raises(StoreError, match="cannot write object"):
             folder.put("object", b"x" * 1_000_000)
@@ -240,18 +242,18 @@ def test_an_interrupt_in_the_middle_of_an_upload_publishes_no_part_of_it(
 
 
 class BrokenS3(http.server.BaseHTTPRequestHandler):
-    """Takes uploads, but answers one kind of request with an error; notes what it was asked."""
+    """Accepts uploads, but answers one kind of request with an error; records the kinds of its requests."""
 
     protocol_version = "HTTP/1.1"
     fails = ""
-    asked: list[str]
+    requests_seen: list[str]
 
     def answer(self) -> None:
         self._read_body()
         kind = "create" if "?uploads" in self.path else "complete"
         if self.command == "PUT":
             kind = f"part {self.path.partition('partNumber=')[2][:1]}" if "partNumber" in self.path else "put"
-        self.asked.append(kind)
+        self.requests_seen.append(kind)
         body = b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>"
         if kind == "create":
             body = b"<CreateMultipartUploadResult><UploadId>u</UploadId></CreateMultipartUploadResult>"
@@ -280,7 +282,7 @@ class BrokenS3(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def broken_s3(s3_environment: None) -> Iterator[tuple[type[BrokenS3], Folder]]:
-    handler = type("Handler", (BrokenS3,), {"asked": []})
+    handler = type("Handler", (BrokenS3,), {"requests_seen": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -302,9 +304,9 @@ def test_an_upload_with_a_failed_request_publishes_nothing(
     handler.fails = fails
     with pytest.raises(StoreError, match=r"cannot write object .*broken on purpose"):
         folder.put("object", b"x" * size)
-    assert fails in handler.asked
-    assert "put" not in handler.asked
-    assert fails == "complete" or "complete" not in handler.asked
+    assert fails in handler.requests_seen
+    assert "put" not in handler.requests_seen
+    assert fails == "complete" or "complete" not in handler.requests_seen
 
 
 def test_an_upload_is_one_multipart_upload(s3_server: S3Server) -> None:
@@ -313,7 +315,7 @@ def test_an_upload_is_one_multipart_upload(s3_server: S3Server) -> None:
     assert methods == ["POST", "PUT", "POST"]
 
 
-# Servers that are not there
+# Servers that do not answer
 
 
 def test_a_server_that_has_stopped_is_an_error_that_names_the_object(s3_environment: None, tmp_path: Path) -> None:
@@ -326,7 +328,7 @@ def test_a_server_that_has_stopped_is_an_error_that_names_the_object(s3_environm
 
 
 @pytest.mark.parametrize("action", ["get", "list", "delete"])
-def test_reading_where_nobody_listens_is_an_error(
+def test_reading_from_a_port_without_a_server_is_an_error(
     s3_environment: None, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     monkeypatch.setattr("offpiste.store.storage._S3_ATTEMPTS", 1)

@@ -1,4 +1,4 @@
-"""A study of real but tiny runs, and folders as runs would leave them."""
+"""A study of real but tiny runs, and run folders as training leaves them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -32,16 +32,16 @@ TINY: dict[str, Any] = {
 
 
 def tiny_study(**content: Any) -> Study:
-    """Return the study; content replaces keys of its file."""
+    """Return a study of `TINY`, with these keys of its file replaced."""
     return make_study("tiny", TINY | content)
 
 
 def leave_status(
     folder: Folder, run: RunConfig, state: str, frames: int, seconds_ago: float = 0.0, **more: Any
 ) -> None:
-    """Write what a run in this state leaves, as far as its status goes."""
+    """Write the status.json and run.json of a run in this state."""
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
-    about = {"state": state, "frames": frames, "at": at.isoformat(timespec="seconds"), "note": ""} | more
-    folder.put("status.json", json.dumps(about).encode())
-    about = {"config": to_dict(run), "results_version": RESULTS_VERSION, "offpiste": "0"}
-    folder.put("run.json", json.dumps(about).encode())
+    content = {"state": state, "frames": frames, "at": at.isoformat(timespec="seconds"), "note": ""} | more
+    folder.put("status.json", json.dumps(content).encode())
+    content = {"config": to_dict(run), "results_version": RESULTS_VERSION, "offpiste": "0"}
+    folder.put("run.json", json.dumps(content).encode())

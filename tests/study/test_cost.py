@@ -1,4 +1,4 @@
-"""What a plan says a run costs is what a run takes."""
+"""The estimated cost of a run agrees with its network, its schedule and a measured rate."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ def test_the_counted_parameters_are_those_of_the_network(method: str, agent: Age
     assert cost.parameters(run) == sum(parameter.numel() for parameter in network.parameters())
 
 
-def test_what_is_kept_grows_with_the_iterations_that_are_kept() -> None:
+def test_the_bytes_kept_grow_with_the_milestones() -> None:
     weights = 4e-9 * cost.parameters(RunConfig())
     one, all_six = RunConfig(frames=10**6), RunConfig()
     assert cost.cost(one, "results").kept_gb == pytest.approx(2 * weights, rel=0.01)
@@ -30,7 +30,7 @@ def test_what_is_kept_grows_with_the_iterations_that_are_kept() -> None:
     assert 0.4 + 7 * weights < more < 0.4 + 9 * weights  # the replay, and two checkpoints of agent and priorities
 
 
-def test_time_is_the_steps_over_the_rate() -> None:
+def test_time_is_steps_divided_by_rate() -> None:
     run = RunConfig(frames=4 * 86_400 * 50)
     assert cost.cost(run, "results", 50.0).run_days == pytest.approx(1.0)
     assert cost.cost(run, "results").run_days is None
@@ -38,17 +38,17 @@ def test_time_is_the_steps_over_the_rate() -> None:
     assert cost.cost(evaluated, "results", 50.0).run_days == pytest.approx(1.5)
 
 
-def test_half_the_time_between_checkpoints_doubles_what_they_write() -> None:
+def test_checkpoints_twice_as_often_write_twice_as_much() -> None:
     often = RunConfig(machine=MachineConfig(checkpoint_minutes=5.0))
     twice = 2 * cost.cost(RunConfig(), "results").written_mb_per_second
     assert cost.cost(often, "results").written_mb_per_second == pytest.approx(twice)
 
 
-def test_a_bonus_that_is_not_ours_costs_as_much_as_the_largest() -> None:
+def test_a_bonus_that_is_not_built_in_costs_as_much_as_the_largest_that_is() -> None:
     rnd = base_run("montezuma_revenge", "rnd")
     other = dataclasses.replace(rnd, bonus=dataclasses.replace(rnd.bonus, name="mine:Bonus"))
     assert cost.cost(other, "all") == cost.cost(rnd, "all")
 
 
-def test_a_rate_is_measured_on_a_run_that_learns() -> None:
+def test_the_rate_is_measured_while_the_agent_learns() -> None:
     assert 1.0 < cost.measure(small_run(), seconds=0.2) < 100_000.0

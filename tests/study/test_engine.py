@@ -1,4 +1,4 @@
-"""An attempt at a run tells truthfully how it ended; with a real Ray, a study survives what happens to its workers."""
+"""An attempt at a run reports how it ended; with a real Ray, a study survives the loss of its workers."""
 
 import os
 import signal
@@ -49,30 +49,30 @@ def test_an_attempt_keeps_only_the_results_where_the_study_says_so(store: Folder
     (seen,) = status.read_all(store, [RUN])
     assert (seen.state, seen.only_results) == ("done", True)
     store.below(RUN.run_id).delete(layout.RESULTS)
-    assert tried(store, keep="results")["state"] == "finished"  # it only finishes tidying up
+    assert tried(store, keep="results")["state"] == "finished"  # without training again
     assert len(store.below(RUN.run_id).list("attempts")) == 1
     assert status.read_all(store, [RUN])[0].only_results
 
 
-def test_an_attempt_does_nothing_once_the_study_was_told_to_stop(store: Folder) -> None:
-    status.ask_to_stop(store, "tiny")
+def test_an_attempt_does_nothing_once_the_study_was_asked_to_stop(store: Folder) -> None:
+    status.request_stop(store, "tiny")
     assert tried(store)["state"] == "paused"
     assert store.below(RUN.run_id).list() == []
 
 
-def test_an_attempt_saves_and_ends_when_the_study_is_told_to_stop(
+def test_an_attempt_saves_and_ends_when_the_study_is_asked_to_stop(
     store: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(train_module, "PROGRESS_SECONDS", 0.0)
-    asked = iter([False, False, False, False, True])
-    monkeypatch.setattr(status, "stop_asked", lambda *_: next(asked))
-    assert tried(store) == {"state": "paused", "error": "the study was told to stop", "details": ""}
-    assert next(asked, "no more") == "no more"
+    answers = iter([False, False, False, False, True])
+    monkeypatch.setattr(status, "stop_requested", lambda *_: next(answers))
+    assert tried(store) == {"state": "paused", "error": "the study was asked to stop", "details": ""}
+    assert next(answers, "no more") == "no more"
     assert store.below(RUN.run_id).list("manifests")
 
 
-def test_an_attempt_saves_and_ends_when_its_machine_goes_away(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_saves_and_ends_when_its_machine_is_drained(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(engine, "_machine_is_drained", lambda: True)
     found = tried(store)
@@ -84,16 +84,16 @@ def test_an_attempt_saves_and_ends_when_its_machine_goes_away(store: Folder, mon
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (ConfigError("no such thing"), "hopeless"),
-        (NotFinite("nan"), "hopeless"),
-        (CheckpointError("broken"), "hopeless"),
+        (ConfigError("no such thing"), "not_retryable"),
+        (NotFinite("nan"), "not_retryable"),
+        (CheckpointError("broken"), "not_retryable"),
         (Superseded("newer"), "superseded"),
         (StoreError("away"), "failed"),
         (MemoryError("full"), "failed"),
         (ValueError("bug"), "failed"),
     ],
 )
-def test_an_error_says_whether_to_try_again(
+def test_the_kind_of_an_error_decides_whether_it_is_retryable(
     error: Exception, state: str, store: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -106,13 +106,14 @@ def test_an_error_says_whether_to_try_again(
     assert ("Traceback" in found["details"]) == (state != "superseded")
 
 
-def test_a_run_with_a_setting_that_is_unknown_is_hopeless(store: Folder) -> None:
+def test_a_run_with_an_unknown_setting_is_not_retryable(store: Folder) -> None:
     settings = to_dict(RUN) | {"sed": 1}
     found = attempt(settings, store.location, "tiny", "all", False)
-    assert (found["state"], found["error"]) == ("hopeless", "ConfigError: no setting named 'sed'; did you mean 'seed'?")
+    assert found["state"] == "not_retryable"
+    assert found["error"] == "ConfigError: no setting named 'sed'; did you mean 'seed'?"
 
 
-def test_a_machine_that_sees_another_store_says_so_and_trains_nothing(tmp_path: Path) -> None:
+def test_on_a_machine_that_does_not_share_the_store_an_attempt_fails_and_trains_nothing(tmp_path: Path) -> None:
     found = tried(Folder(tmp_path / "elsewhere"))
     assert found["state"] == "failed"
     assert "does not see the study in" in found["error"]
@@ -130,22 +131,22 @@ def test_a_machine_that_sees_another_store_says_so_and_trains_nothing(tmp_path: 
         ({"memory": 99e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 1e9}, 0),
     ],
 )
-def test_the_scarcest_resource_says_how_many_runs_fit(node: Any, needs: Any, count: int) -> None:
+def test_the_scarcest_resource_decides_how_many_runs_fit(node: Any, needs: Any, count: int) -> None:
     assert slots_on(node, needs) == count
 
 
 def test_a_store_with_a_key_in_its_url_is_refused_before_ray_sees_it() -> None:
-    with pytest.raises(ConfigError, match="the store's URL holds a key") as refused:
+    with pytest.raises(ConfigError, match="the store's URL must hold no key") as refused:
         engine.run_study(tiny_study(), b"", "s3://me:secret@bucket/x?region=r", print)
     assert "secret" not in str(refused.value)
 
 
 def test_an_address_that_is_a_url_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="start the driver on a machine of the cluster"):
+    with pytest.raises(ConfigError, match=r"must be auto or HOST:PORT, got ray://head:10001; run this on a machine of"):
         engine.run_study(tiny_study(), b"", str(tmp_path), print, "ray://head:10001")
 
 
-def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "kept out of this process")
     with pytest.raises(OffpisteError, match=r"needs Ray: pip install 'offpiste\[cluster\]'"):
@@ -153,7 +154,7 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_numba_compiles_stays_on_the_machine_and_out_of_other_hands(
+def test_the_numba_cache_is_on_the_machine_and_in_a_folder_that_no_other_user_can_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "numba", raising=False)
@@ -193,8 +194,8 @@ with _cluster(None, print) as ray:
     quick = {"RAY_NUM_REDIS_GET_RETRIES": "1"}  # it gives up at once, not after 20 s
     assert "let in" in client()
     for refused in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "0" * 64}):
-        said = client(**refused, **quick)
-        assert "let in" not in said and "InvalidAuthToken" in said, said
+        output = client(**refused, **quick)
+        assert "let in" not in output and "InvalidAuthToken" in output, output
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
     assert not ray._private.worker._global_node.webui_url
     print("refused as it should be")
@@ -215,31 +216,31 @@ def test_a_client_without_the_token_is_refused(tmp_path: Path) -> None:
 def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
     content = TINY | {"seeds": [0, 1], "frames": 3_000, "keep": "all"}
     content["settings"] = TINY["settings"] | {"machine": {"checkpoint_minutes": 0.005}}
-    killed, told = make_study("tiny", content).runs
+    killed, stopped = make_study("tiny", content).runs
     file, store = tmp_path / "tiny.toml", Folder(tmp_path / "store")
     file.write_text(tomli_w.dumps(content))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    words = [sys.executable, "-m", "offpiste", "study", "run", str(file), "--store", str(tmp_path / "store")]
+    command = [sys.executable, "-m", "offpiste", "study", "run", str(file), "--store", str(tmp_path / "store")]
     with (tmp_path / "log").open("w+") as log:
-        process = subprocess.Popen(words, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            for run, number in ((killed, signal.SIGKILL), (told, signal.SIGTERM)):
+            for run, number in ((killed, signal.SIGKILL), (stopped, signal.SIGTERM)):
                 os.kill(wait_for_worker(store, run, process), number)
             assert process.wait(timeout=300) == 0
         finally:
             process.kill()
         log.seek(0)
-        said = log.read()
-    assert f"{killed.run_id} failed, next try in 0 s: WorkerCrashedError" in said
-    assert f"{told.run_id} will go on: its worker was told to stop" in said
-    for run in (killed, told):
+        output = log.read()
+    assert f"{killed.run_id} failed, next try in 0 s: WorkerCrashedError" in output
+    assert f"{stopped.run_id} will resume: its worker was stopped" in output
+    for run in (killed, stopped):
         assert len(store.below(run.run_id).list("attempts")) == 2
         train(run, Folder(tmp_path / "undisturbed" / run.run_id))
         assert digest(store.below(run.run_id)) == digest(Folder(tmp_path / "undisturbed" / run.run_id))
 
 
 def wait_for_worker(store: Folder, run: RunConfig, process: "subprocess.Popen[bytes]") -> int:
-    """Return the process that works on a run, once it has saved something; Ray names processes after their tasks."""
+    """Return the id of the process of a run, once it has a checkpoint; Ray names processes after their tasks."""
     deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
         if store.below(run.run_id).list("manifests"):
@@ -248,4 +249,4 @@ def wait_for_worker(store: Folder, run: RunConfig, process: "subprocess.Popen[by
                     if path.read_bytes().startswith(f"ray::{run.run_id}".encode()):
                         return int(path.parent.name)
         time.sleep(0.05)
-    raise AssertionError(f"the study ended with {process.poll()} before anybody worked on {run.run_id}")
+    raise AssertionError(f"the study ended with {process.poll()} before {run.run_id} had a checkpoint")

@@ -1,4 +1,4 @@
-"""Of a finished run its weights and tables are kept; whatever interrupts that, the next call finishes it."""
+"""Only weights, bonus models and tables of a finished run are kept; an interrupted call is completed by the next."""
 
 import dataclasses
 import json
@@ -49,7 +49,7 @@ def size(folder: Folder) -> int:
     return sum(len(folder.get(f"objects/{name}") or b"") for name in folder.list("objects"))
 
 
-def test_weights_and_tables_stay_and_the_rest_goes(finished: Folder) -> None:
+def test_weights_and_tables_are_kept_and_the_rest_is_deleted(finished: Folder) -> None:
     tables = {name: finished.get(name) for name in finished.list() if name.endswith(".parquet")}
     before, played = size(finished), list(evaluate(finished, 2, seed=1))
     first = newest_object(finished, "kept/000001-weights")
@@ -69,13 +69,13 @@ def test_weights_and_tables_stay_and_the_rest_goes(finished: Folder) -> None:
 
 def test_keeping_twice_changes_nothing(finished: Folder) -> None:
     keep_results(finished)
-    there = {name: finished.get(f"objects/{name}") for name in finished.list("objects")}
+    before = {name: finished.get(f"objects/{name}") for name in finished.list("objects")}
     keep_results(finished)
-    assert there == {name: finished.get(f"objects/{name}") for name in finished.list("objects")}
+    assert before == {name: finished.get(f"objects/{name}") for name in finished.list("objects")}
 
 
 @pytest.mark.parametrize("survived", range(12))
-def test_a_process_that_dies_at_any_write_leaves_the_rest_to_the_next(
+def test_a_call_that_dies_at_any_write_is_completed_by_the_next(
     survived: int, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Folder(shutil.copytree(trained, tmp_path / "run"))
@@ -104,29 +104,30 @@ def test_a_process_that_dies_at_any_write_leaves_the_rest_to_the_next(
     assert list(evaluate(folder, 1, seed=0))
 
 
-def test_a_run_that_someone_else_has_taken_up_is_left_alone(finished: Folder) -> None:
+def test_nothing_is_dropped_once_another_attempt_has_begun(finished: Folder) -> None:
     begin_attempt(finished, {})
-    there = finished.list("objects")
+    before = finished.list("objects")
     keep_results(finished)
-    assert finished.list("objects") == there
+    assert finished.list("objects") == before
     assert layout.RESULTS not in finished.list()
 
 
-def test_an_older_attempt_that_wakes_in_the_middle_of_its_last_save_takes_nothing_from_what_a_newer_one_kept(
-    finished: Folder,
-) -> None:
+def test_an_older_attempt_that_wakes_in_its_last_save_deletes_nothing_that_a_newer_one_kept(finished: Folder) -> None:
     (saved,) = finished.list("manifests")
-    older, named = json.loads(finished.get("status.json") or b"")["attempt"], read_manifest(finished, saved)["objects"]
+    older, entries = (
+        json.loads(finished.get("status.json") or b"")["attempt"],
+        read_manifest(finished, saved)["objects"],
+    )
     assert train(RUN, finished).state == "finished"  # the newer attempt finds nothing left to train
     keep_results(finished)
     played = list(evaluate(finished, 1, seed=1))
-    delete_unneeded(finished, older, saved, {saved: named})
+    delete_unneeded(finished, older, saved, {saved: entries})
     assert list(evaluate(finished, 1, seed=1)) == played
     assert holds_only_results(finished)
     assert len(finished.list("objects")) == 2  # and the replay is gone, whichever attempt wrote it
 
 
-def test_a_run_that_is_not_finished_is_left_alone(tmp_path: Path) -> None:
+def test_nothing_of_an_unfinished_run_is_dropped(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     attempt = begin_attempt(folder, {})
     Checkpoints(folder, attempt).save(1, {"replay": b"1", "agent": b"2"}, {})
@@ -137,15 +138,15 @@ def test_a_run_that_is_not_finished_is_left_alone(tmp_path: Path) -> None:
     assert not holds_only_results(Folder(tmp_path / "empty"))
 
 
-def test_asking_a_run_of_which_only_results_were_kept_for_more_says_so_and_harms_nothing(finished: Folder) -> None:
+def test_a_run_with_only_its_results_kept_refuses_more_frames_and_is_unchanged(finished: Folder) -> None:
     keep_results(finished)
     before = {name: finished.get(name) for name in finished.list()}
-    with pytest.raises(CheckpointError, match="only the results were kept, and it cannot go on"):
+    with pytest.raises(CheckpointError, match="cannot resume without its replay: only the results were kept"):
         train(dataclasses.replace(RUN, frames=2 * RUN.frames), finished)
     assert {name: finished.get(name) for name in finished.list()} == before
 
 
-def test_the_last_bonus_model_stays_so_that_the_run_can_be_watched(tmp_path: Path) -> None:
+def test_the_last_bonus_model_is_kept_so_that_the_run_can_be_watched(tmp_path: Path) -> None:
     run = tiny_study(methods=["cts"], seeds=[0]).runs[0]
     folder = Folder(tmp_path)
     train(run, folder)

@@ -1,4 +1,4 @@
-"""A study's file says which runs there are; what makes no sense is refused with a hint."""
+"""The file of a study describes its runs; an invalid one is refused with a hint."""
 
 import dataclasses
 import hashlib
@@ -41,7 +41,7 @@ def test_the_paper_is_360_runs_and_72_billion_frames() -> None:
         assert run == dataclasses.replace(expected, seed=run.seed)
 
 
-def test_the_first_million_is_the_paper_cut_short_and_can_go_on() -> None:
+def test_the_first_million_is_the_paper_with_fewer_frames_and_can_be_resumed() -> None:
     paper, short = read_study(STUDIES / "paper.toml"), read_study(STUDIES / "first_million.toml")
     assert [dataclasses.replace(run, frames=10**6) for run in paper.runs] == list(short.runs)
     assert short.keep == "all"
@@ -53,7 +53,7 @@ def test_tuning_is_660_runs_and_132_billion_frames(tuning: Study) -> None:
     assert {arm.name: len(points_of(arm)) for arm in tuning.arms} == {"cts": 8, "pixelcnn": 25, "icm": 54, "rnd": 45}
 
 
-def test_what_tunes_a_method_does_not_test_it(tuning: Study) -> None:
+def test_tuning_and_paper_share_no_seed(tuning: Study) -> None:
     paper = read_study(STUDIES / "paper.toml")
     assert not {run.seed for run in paper.runs} & {run.seed for run in tuning.runs}
 
@@ -75,7 +75,7 @@ def test_every_method_of_the_paper_is_a_point_of_its_grid(tuning: Study) -> None
         assert len(same) == 5
 
 
-def test_the_value_that_the_paper_prints_twice_is_taken_as_a_tenth_of_it(tuning: Study) -> None:
+def test_the_beta_that_the_paper_prints_twice_is_read_as_a_tenth_of_it_once(tuning: Study) -> None:
     betas = {run.bonus.scale for run in tuning.runs if run.method == "rnd"}
     assert len(betas) == 9
     assert {5e-4, 5e-5} < betas
@@ -83,26 +83,26 @@ def test_the_value_that_the_paper_prints_twice_is_taken_as_a_tenth_of_it(tuning:
 
 
 @pytest.mark.parametrize("name", ["paper", "tuning", "first_million", "smoke"])
-def test_the_options_of_every_study_are_those_of_its_bonuses(name: str) -> None:
+def test_every_study_sets_only_options_that_its_bonuses_have(name: str) -> None:
     load_bonuses(read_study(STUDIES / f"{name}.toml"))
 
 
-def test_a_study_knows_the_files_of_bonuses_that_are_not_ours() -> None:
+def test_a_study_has_the_hash_of_the_file_of_a_bonus_that_is_not_built_in() -> None:
     study = make_study("small", SMALL | {"methods": ["cts", {"bonus": "tests.bonuses.broken:Good"}]})
     digest = hashlib.sha256((STUDIES.parent / "tests/bonuses/broken.py").read_bytes()).hexdigest()
     assert load_bonuses(study).bonus_sources == {"cts": None, "tests.bonuses.broken:Good": digest}
 
 
-def test_the_smoke_study_has_every_method_and_little_to_do() -> None:
+def test_the_smoke_study_has_every_method_and_few_frames() -> None:
     study = read_study(STUDIES / "smoke.toml")
     assert {run.method for run in study.runs} == {run.method for run in read_study(STUDIES / "paper.toml").runs}
     assert sum(run.frames for run in study.runs) < 200_000
 
 
-# What a file may say
+# Valid files
 
 
-def test_runs_come_seed_by_seed_so_that_every_method_is_seen_early() -> None:
+def test_runs_are_ordered_by_seed_so_that_every_method_starts_early() -> None:
     assert ids(games=["freeway", "hero"], methods=["epsilon_greedy", "rnd"], seeds=[3, 1]) == [
         "freeway/epsilon_greedy/seed-3",
         "freeway/rnd/seed-3",
@@ -115,12 +115,12 @@ def test_runs_come_seed_by_seed_so_that_every_method_is_seen_early() -> None:
     ]
 
 
-def test_a_suite_stands_for_its_games_and_any_game_may_be_named() -> None:
+def test_a_suite_expands_to_its_games_and_any_game_may_be_listed() -> None:
     games = [run_id.split("/")[0] for run_id in ids(games=["montezuma", "pong", "deep_sea_6"])]
     assert games == ["montezuma_revenge", "pong", "deep_sea_6"]
 
 
-def test_a_run_has_the_method_then_what_all_share_then_its_own() -> None:
+def test_settings_of_an_arm_override_shared_ones_and_these_override_the_method() -> None:
     settings = {"agent": {"hidden_units": 64, "batch_size": 8}, "bonus": {"scale": 2}}
     arm = {"name": "pixelcnn", "settings": {"agent": {"batch_size": 16}, "bonus": {"options": {"gate": "product"}}}}
     (run,) = make_study("small", SMALL | {"methods": [arm], "settings": settings}).runs
@@ -130,7 +130,7 @@ def test_a_run_has_the_method_then_what_all_share_then_its_own() -> None:
     assert (run.frames, run.seed) == (1_000, 0)
 
 
-def test_an_arm_may_be_called_as_one_likes() -> None:
+def test_the_variant_of_an_arm_is_its_name_or_else_its_settings() -> None:
     arms = [
         "rnd",
         {"name": "rnd", "variant": "clipped", "settings": {"bonus": {"clip_sum": True}}},
@@ -143,7 +143,7 @@ def test_an_arm_may_be_called_as_one_likes() -> None:
     ]
 
 
-def test_a_grid_is_every_combination_by_name() -> None:
+def test_a_grid_becomes_one_variant_per_combination() -> None:
     grid = {
         "beta": {"setting": "bonus.scale", "values": [1, 0.5]},
         "lr": {"setting": "bonus.options.learning_rate", "values": [1e-5, 0.25]},
@@ -159,7 +159,7 @@ def test_a_grid_is_every_combination_by_name() -> None:
     assert points_of(Arm("rnd")) == [{}]
 
 
-def test_a_whole_number_on_the_axis_of_a_fraction_is_the_same_experiment() -> None:
+def test_an_integer_on_the_axis_of_a_float_setting_is_the_same_run() -> None:
     def run_of(value: float) -> RunConfig:
         grid = {"c": {"setting": "bonus.options.decay", "values": [value]}}
         return make_study("small", SMALL | {"methods": [{"name": "pixelcnn", "grid": grid}]}).runs[0]
@@ -183,11 +183,11 @@ def test_a_whole_number_on_the_axis_of_a_fraction_is_the_same_experiment() -> No
         ("bf16", "bf16"),
     ],
 )
-def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> None:
+def test_a_value_is_written_without_exponent_in_the_name_of_a_run(value: Any, text: str) -> None:
     assert shown(value) == text
 
 
-# What is refused
+# Invalid files
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> No
     [
         ({"game": ["freeway"]}, "no setting named 'game'; did you mean 'games'?"),
         ({"resources": {"cpu": 1}}, "no setting named 'resources.cpu'; did you mean 'resources.cpus'?"),
-        ({"games": []}, "the study 'small' names no games"),
-        ({"seeds": []}, "the study 'small' names no seeds"),
+        ({"games": []}, "games of the study 'small' must be a list of at least one, got []"),
+        ({"seeds": []}, "seeds of the study 'small' must be a list of at least one, got []"),
         ({"seeds": [-1]}, "seeds[0] must be >= 0, got -1"),
         ({"seeds": [0, True]}, "seeds[1] must be an int, got True"),
         ({"seeds": ["one"]}, "seeds[0] must be a number, got 'one'"),
@@ -205,28 +205,31 @@ def test_a_value_reads_plainly_in_the_name_of_a_run(value: Any, text: str) -> No
         ({"games": ["trainig"]}, "no game or suite named 'trainig'; did you mean 'training'?"),
         ({"games": [1]}, "games[0] must be a string, got 1"),
         ({"methods": ["rdn"]}, "no method named 'rdn'; did you mean 'rnd'?"),
-        ({"methods": [1]}, "a method of a study is a name, or a table with a name or a bonus, not 1"),
-        ({"methods": [{"grid": {}}]}, "a method of a study is a name, or a table with a name"),
+        ({"methods": [1]}, "a method of a study must be a name, or a table with a name or a bonus, got 1"),
+        ({"methods": [{"grid": {}}]}, "a method of a study must be a name, or a table with a name"),
         ({"methods": [{"name": "rnd", "gird": {}}]}, "no setting named 'methods.gird'; did you mean 'methods.grid'?"),
         ({"keep": "some"}, "keep must be one of 'results', 'all', got 'some'"),
         ({"frames": "1x"}, "frames must be a number, got '1x'"),
         ({"settings": {"agnet": {}}}, "no setting named 'agnet'; did you mean 'agent'?"),
         ({"settings": {"agent": {"discout": 1}}}, "no setting named 'agent.discout'; did you mean 'agent.discount'?"),
-        ({"settings": {"seed": 1}}, "settings cannot set 'seed'; a study says that under 'seeds'"),
+        ({"settings": {"seed": 1}}, "settings cannot set 'seed'; set 'seeds' of the study"),
         (
             {"methods": [{"name": "rnd", "settings": {"frames": 1}}]},
-            "the settings of rnd cannot set 'frames'; a study says that under 'frames'",
+            "the settings of rnd cannot set 'frames'; set 'frames' of the study",
         ),
-        ({"seeds": [0, 1, 0]}, "the study 'small' names the run freeway/epsilon_greedy/seed-0 twice"),
-        ({"games": ["hard", "freeway"]}, "names the run freeway/epsilon_greedy/seed-0 twice"),
+        (
+            {"seeds": [0, 1, 0]},
+            "the runs of the study 'small' must differ, got freeway/epsilon_greedy/seed-0 twice; list each game, ",
+        ),
+        ({"games": ["hard", "freeway"]}, "must differ, got freeway/epsilon_greedy/seed-0 twice"),
         ({"resources": {"cpus": -1}}, "resources.cpus must be >= 0, got -1.0"),
-        ({"resources": {"cpus": 0}}, "a run needs a part of a processor"),
-        ({"resources": {"gpus": 0.5}}, "machine.device is 'cpu' and resources.gpus is 0.5: set both for a GPU"),
-        ({"settings": {"machine": {"device": "cuda"}}}, "machine.device is 'cuda' and resources.gpus is 0: set both"),
-        ({"settings": {"machine": {"threads": 2}}}, "machine.threads is 2, more than resources.cpus, 1"),
+        ({"resources": {"cpus": 0}}, "resources.cpus must be > 0 without a GPU, got 0"),
+        ({"resources": {"gpus": 0.5}}, "machine.device is 'cpu' and resources.gpus is 0.5; set both for a GPU"),
+        ({"settings": {"machine": {"device": "cuda"}}}, "machine.device is 'cuda' and resources.gpus is 0; set both"),
+        ({"settings": {"machine": {"threads": 2}}}, "machine.threads must be <= resources.cpus, 1, got 2; raise"),
     ],
 )
-def test_what_makes_no_sense_is_refused(content: dict[str, Any], message: str) -> None:
+def test_an_invalid_file_is_refused(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         make_study("small", SMALL | content)
     assert message in str(refused.value)
@@ -235,19 +238,19 @@ def test_what_makes_no_sense_is_refused(content: dict[str, Any], message: str) -
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"beta": 1}, "grid.beta is a table with setting and values, not 1"),
+        ({"beta": 1}, "grid.beta must be a table with setting and values, got 1"),
         ({"beta": {"settings": "bonus.scale", "values": [1]}}, "no setting named 'grid.beta.settings'"),
-        ({"beta": {"setting": "bonus.scale"}}, "grid.beta needs a setting and a list of values"),
+        ({"beta": {"setting": "bonus.scale"}}, "grid.beta must have a setting and at least one value, got {'setting'"),
         ({"beta": {"setting": "bonus.scal", "values": [1]}}, "did you mean 'bonus.scale'?"),
         (
             {"s": {"setting": "seed", "values": [1]}},
-            "the grid of rnd cannot set 'seed'; a study says that under 'seeds'",
+            "the grid of rnd cannot set 'seed'; set 'seeds' of the study",
         ),
-        ({"beta": {"setting": "bonus.scale", "values": [1, 1]}}, "names the run freeway/rnd/beta=1/seed-0 twice"),
+        ({"beta": {"setting": "bonus.scale", "values": [1, 1]}}, "must differ, got freeway/rnd/beta=1/seed-0 twice"),
         ({"k": {"setting": "bonus.options.k", "values": ["a/b"]}}, "variant must be letters, digits"),
     ],
 )
-def test_a_grid_that_makes_no_sense_is_refused(grid: dict[str, Any], message: str) -> None:
+def test_an_invalid_grid_is_refused(grid: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         make_study("small", SMALL | {"methods": [{"name": "rnd", "grid": grid}]})
     assert message in str(refused.value)
@@ -261,33 +264,33 @@ def test_an_option_that_the_bonus_does_not_have_is_refused() -> None:
 
 
 @pytest.mark.parametrize("variant", ["a b", "../x", "a/b", ".hidden", "seed-1"])
-def test_a_variant_that_is_no_name_of_a_folder_is_refused(variant: str) -> None:
+def test_a_variant_that_cannot_name_a_folder_is_refused(variant: str) -> None:
     with pytest.raises(ConfigError, match="variant must be letters, digits"):
         RunConfig(variant=variant)
 
 
-def test_a_run_without_a_variant_keeps_its_name() -> None:
+def test_the_run_id_has_a_part_for_the_variant_only_if_there_is_one() -> None:
     assert RunConfig(game="hero", method="rnd", seed=3).run_id == "hero/rnd/seed-3"
     assert RunConfig(game="hero", method="rnd", seed=3, variant="beta=2").run_id == "hero/rnd/beta=2/seed-3"
 
 
-# A bonus of one's own
+# A bonus of your own
 
 
-def test_a_bonus_of_ones_own_is_a_method_of_a_study() -> None:
+def test_a_bonus_of_your_own_is_a_method_of_a_study() -> None:
     (run,) = make_study("small", SMALL | {"methods": [{"bonus": "examples.simhash:SimHash"}]}).runs
     assert run.run_id == "freeway/sim_hash/seed-0"
     assert run == dataclasses.replace(base_run("freeway", None, "examples.simhash:SimHash"), frames=1_000)
 
 
-def test_settings_beside_a_bonus_of_ones_own_are_its_own_and_make_no_variant_unless_asked() -> None:
+def test_settings_beside_a_bonus_of_your_own_make_no_variant_unless_it_is_named() -> None:
     arm = {"bonus": "a.b:Mine", "settings": {"bonus": {"scale": 0.5}}}
     (run,) = make_study("small", SMALL | {"methods": [arm]}).runs
     assert (run.run_id, run.bonus.scale) == ("freeway/mine/seed-0", 0.5)
     assert ids(methods=[arm | {"variant": "half"}]) == ["freeway/mine/half/seed-0"]
 
 
-def test_a_bonus_of_ones_own_may_have_a_name_a_grid_and_other_actions() -> None:
+def test_a_bonus_of_your_own_may_have_a_name_a_grid_and_noisy_nets() -> None:
     arm = {"name": "noisy_nets+mine", "bonus": "a.b:Mine", "grid": {"beta": {"setting": "bonus.scale", "values": [2]}}}
     (run,) = make_study("small", SMALL | {"methods": [arm]}).runs
     assert run.run_id == "freeway/noisy_nets+mine/beta=2/seed-0"
@@ -302,12 +305,12 @@ def test_a_bonus_of_ones_own_may_have_a_name_a_grid_and_other_actions() -> None:
         {"methods": [{"name": "cts", "grid": {"which": {"setting": "bonus.name", "values": ["rnd"]}}}]},
     ],
 )
-def test_a_bonus_is_named_with_its_method_and_nowhere_else(content: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"cannot set 'bonus\.name'; say `bonus` in a table \[\[methods\]\]"):
+def test_the_bonus_is_set_in_the_table_of_its_method_and_nowhere_else(content: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"cannot set 'bonus\.name'; set `bonus` in a table \[\[methods\]\]"):
         make_study("small", SMALL | content)
 
 
-def test_a_bonus_without_options_is_refused_in_words() -> None:
+def test_a_bonus_without_options_is_refused() -> None:
     study = make_study("small", SMALL | {"methods": [{"bonus": "fractions:Fraction"}]})
     with pytest.raises(ConfigError, match="has no `Options`"):
         load_bonuses(study)

@@ -1,4 +1,4 @@
-"""The status of a study is what its run folders say, on a disk and on S3."""
+"""The status of a study follows from its run folders, on a disk and on S3."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ def states(folder: Folder) -> list[str]:
     return [seen.state for seen in status.read_all(folder, STUDY.runs)]
 
 
-def test_every_state_is_told_from_the_folder(folder: Folder) -> None:
+def test_every_state_is_read_from_the_folder(folder: Folder) -> None:
     runs = STUDY.runs
     leave_status(folder.below(runs[0].run_id), runs[0], "finished", 400)
     leave_status(folder.below(runs[1].run_id), runs[1], "running", 200, steps_per_second=5.0, seconds_left=10.0)
@@ -40,7 +40,7 @@ def test_every_state_is_told_from_the_folder(folder: Folder) -> None:
     assert {seen.target_frames for seen in found} == {400}
 
 
-def test_a_run_that_shall_go_further_than_it_did_is_waiting(tmp_path: str) -> None:
+def test_a_finished_run_is_waiting_if_it_needs_more_frames(tmp_path: str) -> None:
     store = Folder(tmp_path)
     run = STUDY.runs[0]
     leave_status(store.below(run.run_id), run, "finished", 400)
@@ -51,31 +51,31 @@ def test_a_run_that_shall_go_further_than_it_did_is_waiting(tmp_path: str) -> No
     store.below(run.run_id).put(layout.RESULTS, b"{}")
     (stuck,) = status.read_all(store, [replace(run, frames=404)])
     assert stuck.state == "failed"
-    assert "only the results at 400 frames were kept, so it cannot go on" in stuck.note
+    assert "only the results at 400 frames were kept: it cannot resume" in stuck.note
 
 
-def test_a_finished_run_with_other_settings_is_not_this_one(tmp_path: str) -> None:
+def test_a_run_whose_folder_holds_other_settings_is_failed_but_not_quarantined(tmp_path: str) -> None:
     store = Folder(tmp_path)
     run = STUDY.runs[0]
     leave_status(store.below(run.run_id), run, "finished", 400)
-    asked = replace(run, agent=replace(run.agent, discount=0.5))
-    (seen,) = status.read_all(store, [asked])
+    wanted = replace(run, agent=replace(run.agent, discount=0.5))
+    (seen,) = status.read_all(store, [wanted])
     assert (seen.state, seen.quarantined) == ("failed", False)
     assert seen.note == "the folder holds another run: agent.discount is 0.99 there and 0.5 here"
 
 
-def test_a_run_of_a_version_with_other_results_counts_only_if_accepted(tmp_path: str) -> None:
+def test_a_run_of_another_results_version_is_done_only_if_accepted(tmp_path: str) -> None:
     store = Folder(tmp_path)
     run = STUDY.runs[0]
     leave_status(store.below(run.run_id), run, "finished", 400)
-    about = {"config": to_dict(run), "results_version": RESULTS_VERSION + 1}
-    store.below(run.run_id).put("run.json", json.dumps(about).encode())
+    stored = {"config": to_dict(run), "results_version": RESULTS_VERSION + 1}
+    store.below(run.run_id).put("run.json", json.dumps(stored).encode())
     assert status.read_all(store, [run])[0].state == "failed"
     assert status.read_all(store, [run], accept_version=True)[0].state == "done"
 
 
 @pytest.mark.parametrize("content", [b"", b"not json", b"[]"])
-def test_a_status_that_cannot_be_read_is_none_at_all(content: bytes, tmp_path: str) -> None:
+def test_an_unreadable_status_counts_as_missing(content: bytes, tmp_path: str) -> None:
     store = Folder(tmp_path)
     store.below(STUDY.runs[0].run_id).put("status.json", content)
     assert status.read_all(store, STUDY.runs[:1])[0].state == "waiting"
@@ -83,18 +83,18 @@ def test_a_status_that_cannot_be_read_is_none_at_all(content: bytes, tmp_path: s
 
 def test_a_quarantine_is_lifted_once(folder: Folder) -> None:
     run = folder.below(STUDY.runs[0].run_id)
-    assert not status.lift(run)
+    assert not status.lift_quarantine(run)
     status.quarantine(run, "no", "why")
-    assert status.lift(run)
-    assert not status.lift(run)
+    assert status.lift_quarantine(run)
+    assert not status.lift_quarantine(run)
     assert states(folder)[0] == "waiting"
 
 
-def test_a_stop_holds_until_it_is_taken_back_and_for_one_study_only(folder: Folder) -> None:
-    assert not status.stop_asked(folder, "tiny")
-    status.ask_to_stop(folder, "tiny")
-    assert status.stop_asked(folder, "tiny")
-    assert not status.stop_asked(folder, "other")
-    status.take_back_stop(folder, "tiny")
-    assert not status.stop_asked(folder, "tiny")
-    status.take_back_stop(folder, "tiny")
+def test_a_stop_request_holds_until_it_is_cleared_and_for_one_study_only(folder: Folder) -> None:
+    assert not status.stop_requested(folder, "tiny")
+    status.request_stop(folder, "tiny")
+    assert status.stop_requested(folder, "tiny")
+    assert not status.stop_requested(folder, "other")
+    status.clear_stop(folder, "tiny")
+    assert not status.stop_requested(folder, "tiny")
+    status.clear_stop(folder, "tiny")

@@ -1,4 +1,4 @@
-"""A trial: which runs it has, and what it chooses from those of its tuning."""
+"""A trial of a bonus: the runs of its studies, and the setting that it chooses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ GRID = Grid((0.1, 0.32, 1.0), (1e-4, 1e-3))
 SIMHASH = Trial("examples.simhash:SimHash", WORLDS, 10)
 
 
-def test_the_tuning_of_a_class_of_ones_own_has_every_setting_on_five_seeds_of_one_world() -> None:
+def test_the_tuning_has_every_setting_on_five_seeds_of_one_world() -> None:
     study, _ = SIMHASH.tuning(GRID)
     assert len(study.runs) == 6 * 5
     assert {run.game for run in study.runs} == {"deep_sea_12"}
@@ -39,7 +39,7 @@ def test_the_result_has_ten_seeds_of_each_world_and_no_variant() -> None:
     assert content["keep"] == "results"
 
 
-def test_a_method_of_the_package_is_tuned_as_itself_unless_its_constants_are_published(
+def test_a_built_in_method_is_tuned_under_its_own_name_unless_its_constants_are_published(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trial = Trial("rnd", WORLDS, 2)
@@ -54,14 +54,14 @@ def test_a_method_of_the_package_is_tuned_as_itself_unless_its_constants_are_pub
 
 
 def finish(store: Folder, study: Study, score: float) -> None:
-    """Leave finished runs of a study, which score more the nearer their β is to 3.2."""
+    """Write finished runs of a study, whose scores are the higher the nearer their β is to 3.2."""
     for run in study.runs:
         value = score - abs(run.bonus.scale - 3.2) / 10
         short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
         write_run(store, short, [value, value], evaluations=[value, value])
 
 
-def test_the_setting_with_the_best_evaluations_is_chosen_and_the_grid_is_moved_once(tmp_path: Path) -> None:
+def test_the_setting_with_the_best_evaluations_is_chosen_and_the_grid_is_extended_once(tmp_path: Path) -> None:
     store, seen = Folder(tmp_path), list[list[float]]()
 
     def run(study: Study, _: dict[str, Any]) -> None:
@@ -72,7 +72,7 @@ def test_the_setting_with_the_best_evaluations_is_chosen_and_the_grid_is_moved_o
     assert seen == [[0.1, 0.32, 1.0], [3.2, 10.0]]
 
 
-def test_without_a_finished_run_there_is_nothing_to_choose_from(tmp_path: Path) -> None:
+def test_without_a_finished_run_no_setting_can_be_chosen(tmp_path: Path) -> None:
     study, _ = SIMHASH.tuning(GRID)
     write_run(Folder(tmp_path), study.runs[0], [0.0], state="running")
     with pytest.raises(OffpisteError, match=r"no run of the tuning in .* is finished"):

@@ -8,17 +8,17 @@ import pytest
 from offpiste.analysis.small_worlds import BONUSES, LADDER
 from offpiste.config import BonusConfig
 from offpiste.study.plan import read_study
-from offpiste.study.tuning import GAME, SEEDS, Grid, best_setting, grid_of, half_decades, rounded, typical_bonus
+from offpiste.study.tuning import GAME, SEEDS, Grid, best_setting, grid_of, half_decades, rounded, typical_intrinsic
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
-def test_settings_lie_half_a_decade_apart_around_the_middle() -> None:
+def test_settings_are_half_a_decade_apart_around_the_middle() -> None:
     assert half_decades(0.1, 5) == (0.01, 0.032, 0.1, 0.32, 1.0)
     assert rounded(0.031622) == 0.032
 
 
-def test_a_bonus_that_learns_has_five_scales_and_three_rates_and_another_has_fifteen_scales() -> None:
+def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_other_fifteen_betas() -> None:
     counts, learns = grid_of("oracle"), grid_of("rnd", {"features": 8})
     assert (len(counts.scales), counts.rates) == (15, ())
     assert (len(learns.scales), learns.rates) == (5, (0.0002, 0.00063, 0.002))
@@ -26,27 +26,27 @@ def test_a_bonus_that_learns_has_five_scales_and_three_rates_and_another_has_fif
     assert learns.axes()["lr"] == {"setting": "bonus.options.learning_rate", "values": [0.0002, 0.00063, 0.002]}
 
 
-def test_the_middle_makes_the_median_bonus_of_random_play_three_hundredths() -> None:
-    typical = typical_bonus(BonusConfig(name="oracle"))
+def test_the_middle_beta_scales_the_median_intrinsic_reward_of_a_random_policy_to_three_hundredths() -> None:
+    typical = typical_intrinsic(BonusConfig(name="oracle"))
     assert typical == pytest.approx(1 / 3)  # the ninth visit of a cell, in a thousand steps through some ninety
     assert grid_of("oracle").middle == rounded(0.03 / typical) == 0.09
 
 
-def test_a_grid_is_moved_by_two_where_the_best_is_at_its_edge() -> None:
+def test_a_grid_is_extended_by_two_values_if_the_best_is_at_its_edge() -> None:
     grid = Grid((0.01, 0.032, 0.1, 0.32, 1.0), (1e-4,))
-    assert grid.moved(0.1) is None
-    assert grid.moved(1.0) == Grid((3.2, 10.0), (1e-4,))
-    assert grid.moved(0.01) == Grid((0.001, 0.0032), (1e-4,))
+    assert grid.extended(0.1) is None
+    assert grid.extended(1.0) == Grid((3.2, 10.0), (1e-4,))
+    assert grid.extended(0.01) == Grid((0.001, 0.0032), (1e-4,))
 
 
 @pytest.mark.exhaustive
-def test_the_study_of_the_tuning_has_the_grids_of_the_rule() -> None:
+def test_the_grids_in_the_tuning_study_follow_the_rule() -> None:
     for arm in read_study(STUDIES / "small_worlds_tuning.toml").arms:
         options = arm.settings.get("bonus", {}).get("options")
         assert arm.grid == grid_of(arm.bonus, options).axes(), arm.name
 
 
-def test_the_study_of_the_tuning_gives_every_method_fifteen_settings_and_five_seeds() -> None:
+def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> None:
     study = read_study(STUDIES / "small_worlds_tuning.toml")
     runs = Counter(run.method for run in study.runs)
     assert runs == dict.fromkeys((*BONUSES, *LADDER), 75)
@@ -55,7 +55,7 @@ def test_the_study_of_the_tuning_gives_every_method_fifteen_settings_and_five_se
     assert {run.frames for run in study.runs} == {10_000}
 
 
-def test_the_best_setting_has_the_highest_mean_score_and_of_equal_ones_the_largest_area() -> None:
+def test_the_best_setting_has_the_highest_mean_score_and_ties_go_to_the_largest_area() -> None:
     scores = {"a": [(1.0, 0.1), (0.0, 0.1)], "b": [(0.6, 0.3), (0.6, 0.3)], "c": [(0.5, 0.9), (0.7, 0.2)]}
     assert best_setting(scores) == "c"
     assert best_setting({"a": [(1.0, 0.0)], "b": [(0.9, 1.0)]}) == "a"

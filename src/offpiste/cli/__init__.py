@@ -1,6 +1,6 @@
-"""The command `offpiste`: one module per subcommand, each with its arguments and a `main` that returns the exit code.
+"""The command `offpiste`: one module per subcommand, with its `Arguments` and a `main` that returns the exit code.
 
-torch is imported by the commands that compute, not by those that only read, so that help appears at once.
+Only commands that compute import torch, so that help appears at once.
 """
 
 import functools
@@ -54,12 +54,12 @@ COMMANDS: dict[str, ModuleType] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in (["--version"], ["-V"]):
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    if argv in (["--version"], ["-V"]):
         print(offpiste.__version__)
         return 0
     try:
-        command = _read(words)
+        command = _parse(argv)
         run: Callable[[Any], int] = _module_of(command).main
         return run(command)
     except OffpisteError as error:
@@ -68,19 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("offpiste: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
 
-def _read(words: list[str]) -> Any:
-    """Return the arguments of a command; read by themselves where it is known, so that errors name its own help."""
-    if words and words[0] in COMMANDS:
-        module, prog = COMMANDS[words[0]], f"offpiste {words[0]}"
-        words, default = module.defaults(words) if hasattr(module, "defaults") else (words, None)
-        return tyro.cli(module.Arguments, prog=prog, args=words[1:], default=default, registry=_registry())
+def _parse(argv: list[str]) -> Any:
+    """Return the arguments of a command; a known command has a parser of its own, so that errors refer to its help."""
+    if argv and argv[0] in COMMANDS:
+        module, prog = COMMANDS[argv[0]], f"offpiste {argv[0]}"
+        argv, default = module.defaults(argv) if hasattr(module, "defaults") else (argv, None)
+        return tyro.cli(module.Arguments, prog=prog, args=argv[1:], default=default, registry=_registry())
     about = f"{offpiste.__doc__} --version prints the version."
-    return tyro.cli(_commands(), prog="offpiste", description=about, args=words or ["--help"], registry=_registry())
+    return tyro.cli(_commands(), prog="offpiste", description=about, args=argv or ["--help"], registry=_registry())
 
 
 def _commands() -> Any:
@@ -94,7 +94,7 @@ def _module_of(command: Any) -> ModuleType:
 
 
 def _registry() -> ConstructorRegistry:
-    """Let every whole number be written as 200M or 20k."""
+    """Return constructors that accept integers written as 200M or 20k."""
     registry = ConstructorRegistry()
 
     @registry.primitive_rule
@@ -104,7 +104,7 @@ def _registry() -> ConstructorRegistry:
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar="INT",
-            instance_from_str=lambda words: _parse_count(words[0]),
+            instance_from_str=lambda argv: _parse_count(argv[0]),
             is_instance=lambda value: isinstance(value, int),
             str_from_instance=lambda value: [str(value)],
         )

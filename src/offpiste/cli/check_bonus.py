@@ -1,4 +1,4 @@
-"""`offpiste check-bonus`: put a bonus to the test."""
+"""`offpiste check-bonus`: check that a bonus keeps the contract of `offpiste.Bonus`."""
 
 import sys
 from collections.abc import Sequence
@@ -13,10 +13,9 @@ from offpiste.parsing import read_settings
 
 @dataclass(frozen=True)
 class Arguments:
-    """Put a bonus to the test and say in words what is wrong with it: its numbers, its randomness, how it is saved and
-    restored, whether it falls with visits, what it costs. It is watched over 2,000 steps of real play and 343 more.
-    Its options are set as in training, with --bonus.options.OPTION VALUE. Exit code 0: nothing is wrong; 1: a check
-    failed.
+    """Check a bonus and explain each failure: its values, its randomness, how it is saved and restored, whether it
+    decreases with visits, what it costs. It observes 2,000 steps of real play and 343 more. Options are set as in
+    training, with --bonus.options.OPTION VALUE. Exit code 0: all checks passed; 1: a check failed.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
@@ -24,31 +23,31 @@ class Arguments:
     options: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """TOML file with options of the bonus, one `name = value` per line; the others keep their defaults."""
     taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
-    """The options that the command line sets; they win over the file."""
+    """Options from the command line, which override the file."""
 
 
-def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
-    """Return the words that are left to read, and the options of the bonus."""
-    words, taken = take(words)
-    return words, Arguments(bonus=tyro.MISSING, taken=taken)
+def defaults(argv: Sequence[str]) -> tuple[list[str], Arguments]:
+    """Return the arguments left to parse, and defaults with the options of the bonus."""
+    argv, taken = take(argv)
+    return argv, Arguments(bonus=tyro.MISSING, taken=taken)
 
 
 def main(arguments: Arguments) -> int:
-    """Check and print."""
+    """Check the bonus and print the report."""
     from offpiste.bonuses.contract.check import check_bonus
     from offpiste.bonuses.registry import find
 
     kind = find(arguments.bonus)
     options = read_settings(arguments.options) if arguments.options else {}
     set_options(options, arguments.taken, arguments.bonus)
-    print(f"checking {arguments.bonus}; a slow one takes a minute or two", file=sys.stderr, flush=True)
+    print(f"checking {arguments.bonus}; a slow bonus takes a minute or two", file=sys.stderr, flush=True)
     report = check_bonus(kind, options, agent_step_milliseconds())
     print(report)
     return 0 if report.passed else 1
 
 
 def agent_step_milliseconds() -> float:
-    """Return the processor time of the default agent's step on one thread: one action, and a part of one update."""
+    """Return the CPU time of one step of the default agent on one thread: an action, and its share of an update."""
     import time
     from collections.abc import Callable
 

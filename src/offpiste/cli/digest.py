@@ -1,4 +1,4 @@
-"""`offpiste digest`: one hash of a run."""
+"""`offpiste digest`: print the digest of a run."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,14 +10,14 @@ from offpiste.store.storage import Folder
 
 @dataclass(frozen=True)
 class Arguments:
-    """Print one hash of all that a run's newest checkpoint holds, the same however often the run was interrupted."""
+    """Print one hash over a run's newest checkpoint: the same however often the run was interrupted."""
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder or s3:// URL of the run."""
 
 
 def main(arguments: Arguments) -> int:
-    """Print the hash."""
+    """Print the digest."""
     from offpiste.run.digest import digest
 
     print(digest(Folder(arguments.run)))

@@ -1,4 +1,4 @@
-"""`offpiste doctor`: whether this machine can train, and what to do where it cannot."""
+"""`offpiste doctor`: check whether this machine can train, with advice if it cannot."""
 
 import importlib.util
 import os
@@ -23,38 +23,38 @@ Mark = Literal["ok", "note", "FAILED"]
 
 @dataclass(frozen=True)
 class Arguments:
-    """Check what training needs: Python, the emulator and its games, torch, memory, disk, and what is optional. Exit
-    code 1 when something that is needed is missing; notes do not count.
+    """Check what training needs: Python, the emulator and its games, torch, memory, disk, and optional packages. Exit
+    code 0: training can start, whatever the notes say; 1: something required is missing.
     """
 
     out: str = "runs"
-    """Where runs are to be written: a folder, or an s3:// URL, which is tried by writing one object."""
+    """Where to write runs: a folder or s3:// URL; it is tested by writing one object."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One line of the report."""
+    """One line of the output."""
 
     mark: Mark
     what: str
-    words: str
+    message: str
 
 
 def main(arguments: Arguments) -> int:
-    """Look, print, and return 1 if something is missing."""
+    """Run all checks, print them, and return 1 if one failed."""
     failed = False
-    for look in (_python, _emulator, _torch, _bfloat16, _gpu, _memory, lambda: _store(arguments.out), _extras):
-        for finding in _safely(look):
-            failed |= finding.mark == "FAILED"
-            print(f"{finding.mark:<7} {finding.what:<10} {finding.words}", flush=True)
+    for check in (_python, _emulator, _torch, _bfloat16, _gpu, _memory, lambda: _store(arguments.out), _extras):
+        for diagnosis in _safely(check):
+            failed |= diagnosis.mark == "FAILED"
+            print(f"{diagnosis.mark:<7} {diagnosis.what:<10} {diagnosis.message}", flush=True)
     return 1 if failed else 0
 
 
-def _safely(look: Callable[[], Iterator[Diagnosis]]) -> Iterator[Diagnosis]:
+def _safely(check: Callable[[], Iterator[Diagnosis]]) -> Iterator[Diagnosis]:
     try:
-        yield from look()
-    except Exception as error:  # a doctor does not fall ill
-        name = getattr(look, "__name__", "store").strip("_").replace("<lambda>", "store")
+        yield from check()
+    except Exception as error:  # so that the other checks run
+        name = getattr(check, "__name__", "store").strip("_").replace("<lambda>", "store")
         yield Diagnosis("FAILED", name, f"{type(error).__name__}: {error}")
 
 
@@ -72,11 +72,13 @@ def _emulator() -> Iterator[Diagnosis]:
 
     missing = sorted(set(GAMES) - set(known_games()))
     if missing:
-        words = f"{version('ale-py')} lacks {', '.join(missing)}; pip install --force-reinstall ale-py"
-        yield Diagnosis("FAILED", "games", words)
+        message = f"ale-py {version('ale-py')} lacks {', '.join(missing)}; pip install --force-reinstall ale-py"
+        yield Diagnosis("FAILED", "games", message)
     else:
         yield Diagnosis(
-            "ok", "games", f"ale-py {version('ale-py')} with {len(known_games())} games, the paper's twelve too"
+            "ok",
+            "games",
+            f"ale-py {version('ale-py')} with {len(known_games())} games, including the twelve of the paper",
         )
 
 
@@ -91,16 +93,14 @@ def _bfloat16() -> Iterator[Diagnosis]:
     if flags & BFLOAT16_FLAGS:
         found = ", ".join(sorted(flags & BFLOAT16_FLAGS))
         yield Diagnosis(
-            "ok", "bf16", f"this processor computes in it ({found}): --agent.precision bf16 is faster than fp32"
+            "ok", "bf16", f"supported by this processor ({found}): --agent.precision bf16 is faster than fp32"
         )
     else:
-        yield Diagnosis(
-            "note", "bf16", "this processor does not compute in bfloat16; fp32, the default, is faster here"
-        )
+        yield Diagnosis("note", "bf16", "not supported by this processor; fp32, the default, is faster here")
 
 
 def processor_flags() -> set[str]:
-    """Return what the processor can do, as Linux tells it; nothing elsewhere."""
+    """Return the processor's flags from /proc/cpuinfo; empty if there is none."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:  # noqa: PTH123 (not a file of ours)
             return next((set(line.split()) for line in lines if line.startswith("flags")), set())
@@ -113,11 +113,11 @@ def _gpu() -> Iterator[Diagnosis]:
 
     count = torch.cuda.device_count()
     if not count:
-        yield Diagnosis("note", "gpu", "none that torch can use; training runs on the processor")
+        yield Diagnosis("note", "gpu", "none that torch can use; training runs on the CPU")
     for number in range(count):
-        about = torch.cuda.get_device_properties(number)
-        words = f"{about.name}, {about.total_memory / 1e9:.0f} GB; use it with --machine.device cuda:{number}"
-        yield Diagnosis("ok", "gpu", words)
+        gpu = torch.cuda.get_device_properties(number)
+        message = f"{gpu.name}, {gpu.total_memory / 1e9:.0f} GB; use it with --machine.device cuda:{number}"
+        yield Diagnosis("ok", "gpu", message)
 
 
 def _memory() -> Iterator[Diagnosis]:
@@ -126,14 +126,14 @@ def _memory() -> Iterator[Diagnosis]:
     if free is None:
         yield Diagnosis("note", "memory", f"unknown here; one run needs about {needed:.1f} GB")
     elif free < needed:
-        words = f"{free:.1f} GB free, one run needs about {needed:.1f}; lower --agent.replay-capacity or free some"
-        yield Diagnosis("FAILED", "memory", words)
+        message = f"{free:.1f} GB free, one run needs about {needed:.1f}; lower --agent.replay-capacity or free some"
+        yield Diagnosis("FAILED", "memory", message)
     else:
-        yield Diagnosis("ok", "memory", f"{free:.1f} GB free: room for {int(free / needed)} at {needed:.1f} GB a run")
+        yield Diagnosis("ok", "memory", f"{free:.1f} GB free: {int(free / needed)} runs at {needed:.1f} GB each fit")
 
 
 def available_gigabytes() -> float | None:
-    """Return the memory that new processes can have, as Linux tells it."""
+    """Return the memory available to new processes, from /proc/meminfo; None if there is none."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (not a file of ours)
             return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("MemAvailable"))
@@ -154,17 +154,17 @@ def _store(out: str) -> Iterator[Diagnosis]:
         return
     if read != b"hello":
         yield Diagnosis(
-            "FAILED", "store", f"{folder.location} gave back {read!r} for what was written; choose another with --out"
+            "FAILED", "store", f"{folder.location} must return what was written, got {read!r}; choose another --out"
         )
     elif folder.local_path is None:
-        yield Diagnosis("ok", "store", f"{folder.location} can be written to and read")
+        yield Diagnosis("ok", "store", f"{folder.location} is writable and readable")
     else:
         free = shutil.disk_usage(folder.local_path).free / 1e9
         if new:
             folder.local_path.rmdir()
         needed = cost(RunConfig(), "all").kept_gb
         enough = free >= needed
-        advice = "" if enough else f"; a run needs {needed:.1f} GB: free some, or choose another with --out"
+        advice = "" if enough else f"; a run needs {needed:.1f} GB: free some, or choose another --out"
         yield Diagnosis("ok" if enough else "FAILED", "store", f"{free:.0f} GB free in {folder.location}{advice}")
 
 
@@ -172,7 +172,7 @@ def _extras() -> Iterator[Diagnosis]:
     for extra, modules, what in (("cluster", ("ray",), "studies"), ("report", NEEDED, "reports")):
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         if missing:
-            words = f"{', '.join(missing)} not installed; pip install 'offpiste[{extra}]' for {what}"
-            yield Diagnosis("note", extra, words)
+            message = f"{', '.join(missing)} not installed; pip install 'offpiste[{extra}]' for {what}"
+            yield Diagnosis("note", extra, message)
         else:
             yield Diagnosis("ok", extra, f"installed: {what}")

@@ -1,4 +1,4 @@
-"""`offpiste eval`: play a trained agent."""
+"""`offpiste eval`: evaluate a trained agent."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,26 +11,26 @@ from offpiste.store.storage import Folder
 
 @dataclass(frozen=True)
 class Arguments:
-    """Play episodes with a run's newest weights, without learning, and print their returns."""
+    """Play episodes with a run's newest weights, without training, and print their returns."""
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder or s3:// URL of the run."""
     episodes: int = 10
     """How many episodes to play."""
     seed: int = 0
-    """Of sticky and random actions."""
+    """Seed of sticky and random actions."""
     iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Use the weights kept after this iteration instead of the newest."""
+    """Use the weights saved after this iteration instead of the newest."""
     device: str = "cpu"
-    """cpu, cuda or cuda:N; need not be where the run was trained."""
+    """cpu, cuda or cuda:N; may differ from where the run was trained."""
 
 
 def main(arguments: Arguments) -> int:
-    """Play and print."""
+    """Play the episodes and print their returns."""
     from offpiste.run.evaluate import evaluate
 
     if arguments.episodes < 1:
-        raise ConfigError(f"--episodes is above 0, not {arguments.episodes}")
+        raise ConfigError(f"--episodes must be > 0, got {arguments.episodes}")
     returns = []
     folder = Folder(arguments.run)
     plays = evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration, arguments.device)

@@ -1,4 +1,4 @@
-"""`offpiste methods`: the ways of exploring with their constants, or one of them in detail."""
+"""`offpiste methods`: list the exploration methods with their constants, or show one in detail."""
 
 import ast
 import dataclasses
@@ -19,21 +19,21 @@ from offpiste.parsing import Range
 
 _HEADINGS = ("method", "actions", "scale β", "options", "reward + β·bonus", "constants from")
 _MORE = """
-offpiste methods NAME                 shows one of them, or a bonus, with all its options
-offpiste train --bonus module:Class   explores by a bonus of yours, in the current folder or installed"""
+offpiste methods NAME                 shows a method or a bonus with all its options
+offpiste train --bonus module:Class   trains with a bonus of yours, in the current folder or installed"""
 _WIDTH = 100
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """List the ways of exploring with their constants, or show one of them in detail."""
+    """List the exploration methods with their constants, or show one in detail."""
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None
-    """A method, a bonus, or module:Class of a bonus of yours: show all options of its bonus."""
+    """A method, a bonus, or module:Class of a bonus of yours, to show with all options."""
 
 
 def main(arguments: Arguments) -> int:
-    """Print the list, or the one."""
+    """Print the list, or one method."""
     lines = _table() if arguments.name is None else _detail(arguments.name)
     print("\n".join(lines))
     return 0
@@ -92,7 +92,7 @@ def _detail(name: str) -> Iterator[str]:
 
 
 def _named(name: str) -> tuple[str, Method]:
-    """Return the method of this name, or what `--bonus` with this name makes."""
+    """Return the method of this name, or the one that `--bonus` with this name makes."""
     if name in METHODS:
         return name, METHODS[name]
     try:
@@ -100,7 +100,7 @@ def _named(name: str) -> tuple[str, Method]:
     except ConfigError:
         if ":" in name:
             raise
-        find(name)  # most likely a method was meant
+        find(name)  # raises with the closest name of a method
     return choose(bonus=name)
 
 
@@ -111,18 +111,16 @@ def _kind(bonus: str) -> type[Any]:
 
 
 def _options(kind: Any, chosen: dict[str, Any]) -> Iterator[str]:
-    """Yield the manual of a bonus's options, as its dataclass tells it."""
+    """Yield name, type, default and docstring of each field of a bonus's `Options`."""
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise ConfigError(
-            "the bonus does not tell its options; set `Options` in its class to a frozen dataclass of them"
-        )
+        raise ConfigError("the bonus must declare its options; set `Options` in its class to a frozen dataclass")
     fields = dataclasses.fields(kind)
     yield "  --bonus.options.OPTION VALUE, where OPTION is" if fields else "  The bonus has no options."
-    told, hints = _told(kind), typing.get_type_hints(kind, include_extras=True)
+    docs, hints = _field_docs(kind), typing.get_type_hints(kind, include_extras=True)
     for option in fields:
         yield ""
         yield f"  {option.name} ({_type(hints[option.name])}) {_default(option, chosen)}"
-        yield from _wrapped(told.get(option.name, ""), "      ")
+        yield from _wrapped(docs.get(option.name, ""), "      ")
 
 
 def _default(option: dataclasses.Field[Any], chosen: dict[str, Any]) -> str:
@@ -131,21 +129,21 @@ def _default(option: dataclasses.Field[Any], chosen: dict[str, Any]) -> str:
         default = option.default_factory()
     value = chosen.get(option.name, default)
     if value is dataclasses.MISSING:
-        return "must be given"
-    return f"= {value!r}" if value == default else f"= {value!r}, where the bonus alone has {default!r}"
+        return "must be set"
+    return f"= {value!r}" if value == default else f"= {value!r}, default of the bonus {default!r}"
 
 
 def _type(hint: Any) -> str:
-    """Return a type as it is written in Python, and the range beside it: float > 0."""
+    """Return a type as written in Python, with its range: float > 0."""
     if typing.get_origin(hint) is Annotated:
         ranges = [str(mark) for mark in hint.__metadata__ if isinstance(mark, Range)]
         return " ".join([_type(hint.__origin__), *ranges])
     return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
 
 
-def _told(kind: type[Any]) -> dict[str, str]:
-    """Return the docstring below each field of a dataclass, also of those that it inherits; none without source."""
-    told: dict[str, str] = {}
+def _field_docs(kind: type[Any]) -> dict[str, str]:
+    """Return the docstring below each field of a dataclass and its parents; empty if there is no source."""
+    docs: dict[str, str] = {}
     for parent in reversed(kind.__mro__[:-1]):
         try:
             source = inspect.getsource(parent)
@@ -155,8 +153,8 @@ def _told(kind: type[Any]) -> dict[str, str]:
         for field, below in itertools.pairwise(body):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    told[name] = text
-    return told
+                    docs[name] = text
+    return docs
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:

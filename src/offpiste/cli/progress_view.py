@@ -1,4 +1,4 @@
-"""How a run shows itself: a live view on a terminal, plain lines anywhere else."""
+"""The progress of a run: a live view on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ LINE_SECONDS = 30.0
 
 @contextmanager
 def show_progress(config: RunConfig, location: str, *, quiet: bool = False) -> Iterator[Callable[["Progress"], None]]:
-    """Yield the function that shows progress; when quiet, it shows only notes, which tell of something wrong."""
+    """Yield a function that shows progress; if quiet, only notes, which report problems."""
     title = f"{config.run_id}, to {config.frames:,} frames, in {location}"
     if quiet:
         yield _note_printer(title)
@@ -55,7 +55,7 @@ def panel(title: str, progress: "Progress") -> RenderableType:
 
 
 def line(progress: "Progress") -> str:
-    """Return one line of plain text."""
+    """Return the progress as one line of plain text."""
     share = min(100.0, 100 * progress.frames / max(1, progress.target_frames))
     text = f"{progress.frames:,} frames ({share:.1f}%), {_rate(progress)}, ETA {_eta(progress)}, {_figures(progress)}"
     return f"{text}; {progress.note}" if progress.note else text
@@ -111,7 +111,7 @@ def _figures(progress: "Progress") -> str:
 
 
 def _score(value: float) -> str:
-    """Return a score with as many digits as tell something: 12,345, 12.3, 0.99, -0.004."""
+    """Return a score with its significant digits: 12,345, 12.3, 0.99, -0.004."""
     size = abs(value)
     digits = 0 if value == int(value) or size >= 1_000 else 1 if size >= 10 else 2 if size >= 0.1 else 3
     return f"{value:,.{digits}f}"

@@ -1,4 +1,4 @@
-"""How a study shows itself: one screen that tells how many runs are where, and which need a person."""
+"""The status of a study on one screen: runs by state, then those that need attention."""
 
 import dataclasses
 import time
@@ -33,22 +33,22 @@ def watch(study: Study, store: Folder) -> None:
             time.sleep(REFRESH_SECONDS)
 
 
-def lines(name: str, found: Sequence[RunStatus], most: int | None = None) -> Iterator[str]:
-    """Tell how a study stands, in no more lines than given: sums first, then failed, stale and running runs."""
+def lines(name: str, found: Sequence[RunStatus], max_lines: int | None = None) -> Iterator[str]:
+    """Yield the status of a study in at most `max_lines`: totals, then failed, stale, running and noted runs."""
     yield summary(name, found)
     shown = [seen for state in ("failed", "stale", "running") for seen in found if seen.state == state]
     noted = [seen for seen in found if seen.state == "waiting" and seen.note]
     listed = [*shown, *noted]
-    room = len(listed) if most is None or len(listed) < most else max(0, most - 2)
-    width = max((len(seen.run_id) for seen in listed[:room]), default=0)
-    for seen in listed[:room]:
+    count = len(listed) if max_lines is None or len(listed) < max_lines else max(0, max_lines - 2)
+    width = max((len(seen.run_id) for seen in listed[:count]), default=0)
+    for seen in listed[:count]:
         yield line(seen, width)
-    if room < len(listed):
-        yield f"… and {len(listed) - room} more; --json lists all"
+    if count < len(listed):
+        yield f"… and {len(listed) - count} more; --json lists all"
 
 
 def summary(name: str, found: Sequence[RunStatus]) -> str:
-    """Tell how many runs are where, how much is done, and how long the rest takes at the present rate."""
+    """Return the runs by state, the share of frames done, and the total rate, as one line."""
     counts = Counter(seen.state for seen in found)
     states = ", ".join(f"{counts[state]:,} {state}" for state in status.STATES)
     done, target = frames(found)
@@ -58,12 +58,12 @@ def summary(name: str, found: Sequence[RunStatus]) -> str:
 
 
 def frames(found: Sequence[RunStatus]) -> tuple[int, int]:
-    """Return the frames that are done and those asked for."""
+    """Return the frames done, and the frames of all runs."""
     return sum(min(seen.frames, seen.target_frames) for seen in found), sum(seen.target_frames for seen in found)
 
 
 def line(seen: RunStatus, width: int) -> str:
-    """Tell how one run stands."""
+    """Return the status of one run as a line."""
     share = 100 * min(1.0, seen.frames / max(1, seen.target_frames))
     text = f"{seen.state:<8}{seen.run_id:<{width}} {share:5.1f}%"
     if seen.steps_per_second:
@@ -76,7 +76,7 @@ def line(seen: RunStatus, width: int) -> str:
 
 
 def as_json(name: str, found: Sequence[RunStatus]) -> dict[str, Any]:
-    """Return everything as plain values."""
+    """Return the status of a study as JSON values."""
     counts = Counter(seen.state for seen in found)
     done, target = frames(found)
     return {

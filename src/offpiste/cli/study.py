@@ -1,4 +1,4 @@
-"""`offpiste study`: plan, run, watch, retry and stop the many runs of a study."""
+"""`offpiste study`: plan, run, watch, retry and stop the runs of a study."""
 
 import json
 import sys
@@ -23,23 +23,23 @@ from offpiste.study.plan import Study, load_bonuses, read_study
 File = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
 Store = Annotated[str, tyro.conf.arg(metavar="URL")]
 Flag = tyro.conf.FlagCreatePairsOff[bool]
-LOOK_SECONDS = 5.0
+POLL_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Show the runs of a study and what they cost: memory, bytes, and time at a given or measured rate."""
+    """Show the runs of a study and their cost: memory, bytes, and time at a given or measured rate."""
 
     file: File
     """TOML file of the study."""
     list: Flag = False
     """Print one `offpiste train` command per run instead, for a scheduler of your own."""
     steps_per_second: float | None = None
-    """Agent steps per second of one run, to tell how long the study takes."""
+    """Agent steps per second of one run, to estimate how long the study takes."""
     measure: Flag = False
-    """Measure that rate on this machine, some ten seconds for each method."""
+    """Measure that rate on this machine, for some ten seconds per method."""
     runs_per_machine: int = 1
-    """Runs that one machine trains at once."""
+    """Runs that a machine trains at once."""
 
     def main(self) -> int:
         """Print the plan."""
@@ -59,35 +59,36 @@ class Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """Run a study on Ray, or go on with it: the same command continues what was stopped, killed or enlarged.
-    Exit code 0: all runs are done; 1: some failed and were set aside, see `study status`; 75: told to stop before that.
+    """Run a study on Ray; the same command resumes a study that was stopped, killed or extended. Failed runs are
+    retried, and quarantined if that cannot help, while the others continue. Exit code 0: all runs are done; 1: some
+    failed and are quarantined, see `study status`; 75: stopped before that.
     """
 
     file: File
     """TOML file of the study."""
     store: Store
-    """Folder or s3:// URL that all machines see; each run gets a folder below it."""
+    """Folder or s3:// URL that all machines share; each run gets a folder below it."""
     address: str | None = None
-    """Address of a Ray cluster, or auto for the one that this machine belongs to. Without it, Ray is started here."""
+    """Address of a Ray cluster, or auto for the one that this machine belongs to. By default, Ray is started here."""
     accept_version: Flag = False
-    """Continue runs that were begun by a version with other results."""
+    """Resume runs that were started by a version with other results, or before the file of their bonus was changed."""
 
     def main(self) -> int:
-        """Run it."""
+        """Run the study, and return its exit code."""
         study = load_bonuses(read_study(self.file))
         from offpiste.study.engine import run_study
 
         content = Path(self.file).read_bytes()
-        summary = run_study(study, content, self.store, tell, self.address, accept_version=self.accept_version)
+        summary = run_study(study, content, self.store, log, self.address, accept_version=self.accept_version)
         if summary.failed:
-            tell(f"{summary.failed} runs failed; `offpiste study status` tells why, `offpiste study retry` tries again")
+            log(f"{summary.failed} runs failed; `offpiste study status` shows why, `offpiste study retry` tries again")
             return 1
-        return STOPPED_EARLY if summary.left else 0
+        return STOPPED_EARLY if summary.unfinished else 0
 
 
 @dataclass(frozen=True)
 class Status:
-    """Show how far a study is: live on a terminal, once elsewhere."""
+    """Show the progress of a study, and its quarantined runs with their errors: live on a terminal, once elsewhere."""
 
     file: File
     """TOML file of the study."""
@@ -99,7 +100,7 @@ class Status:
     """Print once, also on a terminal."""
 
     def main(self) -> int:
-        """Show it."""
+        """Show the status."""
         study, store = read_study(self.file), Folder(self.store)
         if self.json:
             print(json.dumps(status_view.as_json(study.name, status.read_all(store, study.runs)), indent=1))
@@ -113,14 +114,16 @@ class Status:
 
 @dataclass(frozen=True)
 class Retry:
-    """Let runs that failed be tried again; a driver that is at work takes them up by itself."""
+    """Lift the quarantine of failed runs, so that they are tried again: by a driver that is running, within seconds, or
+    else by the next `study run`.
+    """
 
     file: File
     """TOML file of the study."""
     store: Store
     """Folder or s3:// URL of its runs."""
     run: tuple[str, ...] = ()
-    """Runs to try again, by name; all without it."""
+    """Quarantined runs to try again, by name; by default, all."""
 
     def main(self) -> int:
         """Lift the quarantine."""
@@ -130,32 +133,32 @@ class Retry:
             if name not in known:
                 raise ConfigError(f"the study has no run named {name!r}{did_you_mean(name, known)}")
         wanted = self.run or [seen.run_id for seen in status.read_all(store, study.runs) if seen.quarantined]
-        lifted = [name for name in wanted if status.lift(store.below(name))]
-        print("\n".join([*lifted, f"{len(lifted)} runs may be tried again"]))
+        lifted = [name for name in wanted if status.lift_quarantine(store.below(name))]
+        print("\n".join([*lifted, f"{len(lifted)} runs are no longer quarantined"]))
         return 0
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop a study, wherever it runs: its runs save what they have, its driver ends. `study run` goes on with it."""
+    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its driver. `study run` resumes it."""
 
     file: File
     """TOML file of the study."""
     store: Store
     """Folder or s3:// URL of its runs."""
     wait: bool = True
-    """Whether to wait until no run is at work any more."""
+    """Wait until no run is running."""
 
     def main(self) -> int:
-        """Ask, and wait."""
+        """Request the stop, and wait for it."""
         study, store = read_study(self.file), Folder(self.store)
-        status.ask_to_stop(store, study.name)
+        status.request_stop(store, study.name)
         while self.wait:
-            working = sum(seen.state == "running" for seen in status.read_all(store, study.runs))
-            tell(f"{working} runs are at work")
-            if not working:
+            running = sum(seen.state == "running" for seen in status.read_all(store, study.runs))
+            log(f"{running} runs are running")
+            if not running:
                 break
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         return 0
 
 
@@ -178,13 +181,13 @@ def main(arguments: Arguments) -> int:
     return arguments.command.main()
 
 
-def tell(line: str) -> None:
-    """Print a line with the time."""
-    print(f"{datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)
+def log(message: str) -> None:
+    """Print a message with the time to standard error."""
+    print(f"{datetime.now():%H:%M:%S} {message}", file=sys.stderr, flush=True)
 
 
 def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) -> Iterator[str]:
-    """Tell how many runs there are, what those of each method cost, and what all cost together."""
+    """Yield the number of runs, the cost of those of each method, and the total cost, as lines."""
     games = list(dict.fromkeys(run.game for run in study.runs))
     seeds = list(dict.fromkeys(run.seed for run in study.runs))
     yield f"study {study.name}: {len(study.runs):,} runs, {sum(run.frames for run in study.runs):,} frames"
@@ -210,11 +213,11 @@ def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) 
     resources = study.resources
     memory = resources.memory_gb or max(found.memory_gb for _, found in costs)
     written = sum(found.written_mb_per_second for _, found in costs) / len(costs)
-    yield "memory, bytes written and bytes kept are those of one run; time is that of all, one after the other"
+    yield "memory, written and kept are of one run; time is the sum over all runs"
     yield ""
-    yield f"a run occupies {resources.cpus:g} CPUs, {resources.gpus:g} GPUs and up to {memory:.1f} GB of memory"
+    yield f"a run needs {resources.cpus:g} CPUs, {resources.gpus:g} GPUs and up to {memory:.1f} GB of memory"
     yield f"written while 100 runs train: {100 * written:,.0f} MB/s on average"
-    yield f"kept in the end ({study.keep}): {sum(found.kept_gb for _, found in costs):,.1f} GB"
+    yield f"kept at the end ({study.keep}): {sum(found.kept_gb for _, found in costs):,.1f} GB"
     if all(found.run_days is not None for _, found in costs):
         days = sum(found.run_days or 0.0 for _, found in costs) / runs_per_machine
         yield f"time: {days:,.1f} machine-days, with {runs_per_machine} runs at once on a machine"
@@ -223,9 +226,9 @@ def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) 
 
 
 def command_line(run: RunConfig) -> str:
-    """Return the command that trains one run outside a study; its results lie in the same folder."""
-    usual = vars(MachineConfig())
-    machine = {f"machine.{key}": value for key, value in vars(run.machine).items() if value != usual[key]}
+    """Return the command that trains one run outside a study, in the same folder."""
+    defaults = vars(MachineConfig())
+    machine = {f"machine.{key}": value for key, value in vars(run.machine).items() if value != defaults[key]}
     return train_command(identity(run) | machine, run.frames)
 
 

@@ -1,4 +1,4 @@
-"""`offpiste train`: train one agent on one game, or go on where it stopped."""
+"""`offpiste train`: train one agent on one game, or resume it."""
 
 import copy
 import sys
@@ -18,58 +18,58 @@ from offpiste.store.storage import Folder
 from offpiste.worlds import registry
 
 STOPPED_EARLY = 75
-"""Exit code of a run that was told to stop before its end: the same command continues it."""
+"""Exit code of a run that was stopped before its end; the same command resumes it."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train one agent on one game. The same command continues a run that was stopped or killed, exactly where it was.
-    Exit code 0: the frames are done; 75: told to stop before that (SIGTERM, Ctrl-C), to be continued; 1: an error;
-    2: the command line makes no sense. Whole numbers may be written as 20k or 200M. Any bonus is added with --bonus;
-    its own options, which `offpiste methods NAME` tells, are set with --bonus.options.OPTION VALUE.
+    """Train one agent on one game. The same command resumes a run that was stopped or killed, with identical results.
+    Exit code 0: the frames are done; 75: stopped before that (SIGTERM, Ctrl-C), to be resumed; 1: an error; 2: an
+    invalid command line. Integers may be written as 20k or 200M. Any bonus is added with --bonus, and its options are
+    set with --bonus.options.OPTION VALUE; see `offpiste methods NAME`.
     """
 
     run: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
     out: str = "runs"
     """Folder or s3:// URL below which the run gets a folder of its own."""
     config: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """TOML file with settings; the command line wins over it. --print-config writes one."""
+    """TOML file with settings, which the command line overrides. --print-config prints one."""
     print_config: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print all settings as TOML and stop."""
+    """Print all settings as TOML and exit."""
     accept_version: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Continue a run that was begun by a version with other results, or before the file of its bonus was changed."""
+    """Resume a run that was started by a version with other results, or before the file of its bonus was changed."""
     quiet: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print nothing but what goes wrong."""
+    """Print only errors and warnings."""
 
 
-def defaults(words: Sequence[str]) -> tuple[list[str], Arguments]:
-    """Return the words that are left to read, and what holds where those say nothing.
+def defaults(argv: Sequence[str]) -> tuple[list[str], Arguments]:
+    """Return the arguments left to parse, and the defaults that follow from the rest.
 
-    What decides the defaults is read here: the method, the bonus and its options, and which game and file it is.
+    Method, game, file, bonus and its options are read here, because other settings have defaults that depend on them.
     """
-    words, taken = take(words, "--method", "--bonus.name")
-    file = _last(words, "--config")
+    argv, taken = take(argv, "--method", "--bonus.name")
+    file = _last(argv, "--config")
     settings = read_settings(file) if file else {}
     method, bonus = taken.pop("--method", None), taken.pop("--bonus.name", None)
     file_method, file_bonus = _text(settings, "method"), _text(settings.get("bonus"), "name")
-    _agree(file, "method", file_method, method)
-    _agree(file, "bonus", file_bonus, bonus)
+    _refuse_conflict(file, "method", file_method, method)
+    _refuse_conflict(file, "bonus", file_bonus, bonus)
     if file_method is not None and bonus == file_bonus:
-        bonus = None  # the file has the name for it already
+        bonus = None  # the method in the file includes it
     method = method or file_method
     if method is not None and method not in METHODS and bonus is None:
         bonus = file_bonus
-    game = _last(words, "--game") or _text(settings, "game") or RunConfig().game
+    game = _last(argv, "--game") or _text(settings, "game") or RunConfig().game
     base = base_run(game, method, bonus)
     run = from_dict(RunConfig, settings, base=base)
     options = copy.deepcopy(run.bonus.options)
     set_options(options, taken, run.bonus.name)
     run = replace(run, method=base.method, bonus=replace(run.bonus, options=options))
-    return words, Arguments(run=run, config=file)
+    return argv, Arguments(run=run, config=file)
 
 
 def main(arguments: Arguments) -> int:
-    """Train and show how it goes."""
+    """Train, and show the progress."""
     config = arguments.run
     registry.check_game(config.game)
     if arguments.print_config:
@@ -82,34 +82,34 @@ def main(arguments: Arguments) -> int:
         last = train(config, folder, report, accept_version=arguments.accept_version)
         report(last)
     finished = last.state == "finished"
-    end = f"{last.frames:,} frames are done; results in {folder.location}"
+    message = f"{last.frames:,} frames are done; results in {folder.location}"
     if not finished:
-        end = f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues"
+        message = f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues"
     if not arguments.quiet:
-        print(end, file=sys.stderr)
+        print(message, file=sys.stderr)
     return 0 if finished else STOPPED_EARLY
 
 
-def _last(words: Sequence[str], name: str) -> str | None:
-    """Return the value of an option, or None; the last one counts."""
+def _last(argv: Sequence[str], name: str) -> str | None:
+    """Return the last value of an option, or None."""
     found = None
-    for word, following in zip(words, [*words[1:], None], strict=True):
-        if word == name:
+    for argument, following in zip(argv, [*argv[1:], None], strict=True):
+        if argument == name:
             found = following
-        elif word.startswith(f"{name}="):
-            found = word.removeprefix(f"{name}=")
+        elif argument.startswith(f"{name}="):
+            found = argument.removeprefix(f"{name}=")
     return found
 
 
 def _text(settings: Any, key: str) -> str | None:
-    """Return a text of the file's settings, or None; what is of the wrong kind is refused when all are read."""
+    """Return a string of the file's settings, or None; a value of another type is refused when all are parsed."""
     value = settings.get(key) if isinstance(settings, dict) else None
     return value if isinstance(value, str) else None
 
 
-def _agree(file: str | None, kind: str, said: str | None, asked: str | None) -> None:
-    if said is not None and asked is not None and said != asked:
+def _refuse_conflict(file: str | None, kind: str, in_file: str | None, in_argv: str | None) -> None:
+    if in_file is not None and in_argv is not None and in_file != in_argv:
         raise ConfigError(
-            f"{file} is for the {kind} {said!r}, and --{kind} says {asked!r}; take `method`, [exploration] and [bonus] "
-            f"out of the file to use it with any {kind}"
+            f"--{kind} must be {in_file!r}, as in {file}, got {in_argv!r}; remove `method`, [exploration] and [bonus] "
+            f"from the file to use it with any {kind}"
         )

@@ -1,4 +1,4 @@
-"""What a trial came to, as a table for a terminal."""
+"""The result of a trial as a table for a terminal."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -9,7 +9,7 @@ from offpiste.analysis.small_worlds import BONUSES, ORACLE, SMALL_WORLDS
 
 
 def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[str]:
-    """Yield the scores of a method in each world, beside those of ε-greedy, the oracle and the published methods."""
+    """Yield a table of the method's score in each world, beside ε-greedy, the oracle and the published methods."""
     by_game: dict[str, dict[str, Cell]] = {}
     for cell in profile:
         by_game.setdefault(cell.game, {})[cell.method] = cell
@@ -29,7 +29,7 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
         shown = f"{mine.score:.2f} [{mine.interval.low:.2f}, {mine.interval.high:.2f}]"
         columns = "".join(f"{_shown(score):>{len(head) + 2}}" for score, head in zip(scores, heads, strict=True))
         yield f"{title(game):<14}{shown:<22}{columns}"
-    yield "Random play is 0, the best policy 1; what is true of these worlds need not be of Atari."
+    yield "A random policy scores 0, the optimal policy 1. Results in these worlds may not carry over to Atari."
     if not published:
         yield "No published results are installed, so the other columns are empty."
 

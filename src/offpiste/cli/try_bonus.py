@@ -1,4 +1,4 @@
-"""`offpiste try`: from a bonus to a verdict, in small worlds, within an hour or two."""
+"""`offpiste try`: tune and run a bonus in the small worlds, within an hour or two."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import tyro
 
 import offpiste
 from offpiste.cli.report import NEEDED
-from offpiste.cli.study import tell
+from offpiste.cli.study import log
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.errors import OffpisteError
 from offpiste.study.plan import Study, load_bonuses
@@ -21,27 +21,27 @@ RESULTS = Path("results") / "small_worlds"
 
 @dataclass(frozen=True)
 class Arguments:
-    """Try a bonus in eight small worlds: it is tuned in the first by fifteen settings with five seeds each, then run in
-    all of them with ten seeds, and shown beside the published methods, as a table and a page. The same command goes on
-    after any stop. Exit code 0: all is done; 75: told to stop before that; 1: an error.
+    """Try a bonus in eight small worlds: tune it in the first, with fifteen settings and five seeds each; run it in
+    all of them with ten seeds; and compare it with the published methods, in a table and a report. The same command
+    resumes a trial. Exit code 0: the trial is done; 75: stopped before that; 1: an error.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
     """A class of yours as module:Class, or the name of any bonus or method."""
     store: str = "trial"
-    """Folder for the runs, and for the page, which lies in `report` there."""
+    """Folder for the runs, and for the report, in `report` below it."""
     seeds: int = 10
-    """Runs in each world."""
+    """Seeds in each world."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Two worlds, three seeds and the middle of the grid instead of a tuning: minutes instead of hours."""
+    """Two worlds, three seeds, and the middle of the grid without tuning: minutes instead of hours."""
 
 
 class Stopped(OffpisteError):
-    """The trial was told to stop."""
+    """The trial was stopped before its end."""
 
 
 def main(arguments: Arguments) -> int:
-    """Tune, run, and tell."""
+    """Tune and run the bonus, then print the table and write the report."""
     missing = [name for name in (*NEEDED, "ray") if importlib.util.find_spec(name) is None]
     if missing:
         needed = ", ".join(missing)
@@ -57,17 +57,17 @@ def main(arguments: Arguments) -> int:
     setting: dict[str, Any] = {}
 
     def run(study: Study, content: dict[str, Any]) -> None:
-        see_through(study, content, arguments.store)
+        run_to_end(study, content, arguments.store)
 
     try:
         if not trial.is_tuned:
             grid = grid_of(trial.bonus_name)
-            tell(f"what random play is paid puts the middle of the grid at β = {grid.middle:g}")
+            log(f"the middle of the grid is β = {grid.middle:g}, from the intrinsic rewards of a random policy")
             setting = {"scale": grid.middle} if quick else tune(trial, grid, arguments.store, run)
-            tell(f"the bonus is tried with {setting}")
+            log(f"running with the setting {setting}")
         run(*trial.result(setting))
     except Stopped:
-        tell("stopped; the same command continues")
+        log("stopped; the same command continues")
         return STOPPED_EARLY
     beside = published()
     report = build(arguments.store, f"{arguments.store}/report", beside=beside)
@@ -77,21 +77,21 @@ def main(arguments: Arguments) -> int:
 
 
 def published() -> list[Path]:
-    """Return where the published results of the small worlds lie, if they do."""
+    """Return the folder of the published results of the small worlds, if there is one."""
     package = Path(offpiste.__file__).parent
-    places = (package / RESULTS, package.parents[1] / RESULTS)  # as installed, and in a clone
-    return [place for place in places if (place / "manifest.json").is_file()][:1]
+    paths = (package / RESULTS, package.parents[1] / RESULTS)  # as installed, and in a clone
+    return [path for path in paths if (path / "manifest.json").is_file()][:1]
 
 
-def see_through(study: Study, content: dict[str, Any], store: str) -> None:
-    """Run all that is left of a study; refuse to go on without it."""
+def run_to_end(study: Study, content: dict[str, Any], store: str) -> None:
+    """Run a study until all runs are done; raise if some failed, or if it was stopped."""
     from offpiste.study.engine import run_study
 
-    summary = run_study(load_bonuses(study), tomli_w.dumps(content).encode(), store, tell)
+    summary = run_study(load_bonuses(study), tomli_w.dumps(content).encode(), store, log)
     if summary.failed:
         raise OffpisteError(
-            f"{summary.failed} runs failed; quarantine.json in the folder of each tells why. Mend the bonus, and take "
-            "another --store"
+            f"{summary.failed} runs failed; see quarantine.json in the folder of each. Fix the bonus, and use another "
+            "--store"
         )
-    if summary.left:
+    if summary.unfinished:
         raise Stopped

@@ -1,4 +1,4 @@
-"""`offpiste watch`: see what a trained agent does."""
+"""`offpiste watch`: write a video of a trained agent."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from offpiste.store.storage import Folder
 
 @dataclass(frozen=True)
 class Arguments:
-    """Play one episode with a run's newest weights and write a video of it, with the agent's action, the return, the
-    reward and the bonus beside the screen. No display is needed.
+    """Play one episode with a run's newest weights and write a video of it, with the action, the return, the extrinsic
+    and the intrinsic reward beside the screen. No display is needed.
     """
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -21,17 +21,17 @@ class Arguments:
     out: Path = Path("episode.mp4")
     """File to write; its name ends in .mp4 or .gif."""
     steps: int = 1_000
-    """Stop after so many agent steps."""
+    """Max length in agent steps."""
     seed: int = 0
-    """Of sticky and random actions."""
+    """Seed of sticky and random actions."""
     iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Use weights and bonus as kept after this iteration instead of the newest."""
+    """Use weights and bonus saved after this iteration instead of the newest."""
     trust_bonus: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Import the bonus that the run names, though no installed package declares it. Its module may do anything."""
+    """Import the bonus that the run names even if no installed package declares it. Its module may run any code."""
 
 
 def main(arguments: Arguments) -> int:
-    """Play, write and say where."""
+    """Play the episode and write the video."""
     from rich.console import Console
     from rich.progress import track
 
@@ -40,13 +40,13 @@ def main(arguments: Arguments) -> int:
     if arguments.steps < 1:
         raise ConfigError(f"--steps must be > 0, got {arguments.steps}")
     folder = Folder(arguments.run)
-    speed = frames_per_second(folder)
+    rate = frames_per_second(folder)
     frames = render_episode(
         folder, arguments.steps, arguments.seed, arguments.iteration, trust_bonus=arguments.trust_bonus
     )
-    screen = Console(stderr=True)
-    seen = track(frames, "playing", arguments.steps, console=screen, transient=True, disable=not screen.is_terminal)
-    count = write_video(iter(seen), arguments.out, speed)
-    cut = f"; --steps {arguments.steps} ended it, unless the episode did" if count == arguments.steps else ""
-    print(f"{count:,} steps, {count / speed:.0f} seconds, in {arguments.out}{cut}")
+    console = Console(stderr=True)
+    shown = track(frames, "playing", arguments.steps, console=console, transient=True, disable=not console.is_terminal)
+    count = write_video(iter(shown), arguments.out, rate)
+    limit = f"; reached --steps {arguments.steps}" if count == arguments.steps else ""
+    print(f"{count:,} steps, {count / rate:.0f} seconds, in {arguments.out}{limit}")
     return 0

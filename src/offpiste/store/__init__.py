@@ -1,1 +1,1 @@
-"""What lies on disk or in an object store; readable without torch."""
+"""Storage on a disk or in an object store: objects, checkpoints, records, run folders and bundles. Needs no torch."""

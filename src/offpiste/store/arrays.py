@@ -1,6 +1,6 @@
-"""A flat dictionary of arrays and JSON values as bytes, in the safetensors format; never a pickle.
+"""Serialise a flat dictionary of arrays and JSON values in the safetensors format; never a pickle.
 
-Arrays come back writable and in the machine's byte order, tuples as lists, numpy scalars as Python numbers.
+Arrays are restored writable and in native byte order, tuples as lists, numpy scalars as Python numbers.
 """
 
 import json
@@ -21,7 +21,7 @@ def pack(values: Mapping[str, Any]) -> bytes:
 
 
 def unpack(data: bytes) -> dict[str, Any]:
-    """Return what `pack` was given."""
+    """Return the dictionary that `pack` was given."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
     plain: dict[str, Any] = json.loads(header.get("__metadata__", {}).get(_JSON_KEY, "{}"))
@@ -31,4 +31,4 @@ def unpack(data: bytes) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} is neither an array nor a JSON value")
+    raise TypeError(f"a value must be an array or JSON, got {type(value).__name__}")

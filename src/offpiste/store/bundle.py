@@ -1,8 +1,8 @@
 """A bundle: the records of finished runs as a few Parquet files and a manifest, small enough to publish.
 
-All runs of a table share one file. The manifest names the files with size, rows and SHA-256, so a bundle opens without
-a listing. It may come from a stranger: nothing in it is code, no name in it is a path, and what does not agree with
-the manifest or exceeds the limits below is refused with a StoreError.
+Each table is one file with the rows of all runs. The manifest lists the files with size, rows and SHA-256, so opening a
+bundle needs no listing. A bundle is untrusted input: nothing in it is code, no name in it is a path, and what differs
+from the manifest or exceeds the limits below is refused with a StoreError.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from offpiste.store.storage import Folder
 
 FORMAT = 1
 TABLES = ("iterations", "episodes", "scalars", "attempts")
-"""Tables of the records that a bundle has."""
+"""Tables of the records in a bundle."""
 RUNS = "runs"
 MAX_MANIFEST_BYTES = 2**26
 MAX_BYTES, MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**28, 2**30, 4 * 10**6
-"""Of one file."""
+"""Limits of one file."""
 MAX_COUNT = 2**53
-"""Of any whole number in a table, so that sums of several cannot overflow."""
+"""Limit of any integer in a table, so that sums cannot overflow."""
 
 FILES = tuple(map(layout.table_file, (RUNS, *TABLES)))
 FileName = Annotated[str, Pattern("|".join(map(re.escape, FILES)), f"one of {', '.join(FILES)}")]
@@ -50,7 +50,7 @@ class RunRow:
     bonus_source: str | None
     """As in `run.json`."""
     offpiste: str
-    """The version that began the run."""
+    """The version that started the run."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class ListedRun:
     name: Name
     """Its folder below the store."""
     frames: CountOrZero
-    """The frames to which it was trained."""
+    """Frames it was trained for."""
     protocol_fingerprint: Fingerprint
     """As in `run.json`."""
     method_fingerprint: Fingerprint
     """As in `run.json`."""
     digest: Sha256
-    """SHA-256 of all rows of its `episodes` and `iterations`, as they were before thinning."""
+    """SHA-256 of all rows of its `episodes` and `iterations`, before thinning."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `manifest.json` says."""
+    """The content of `manifest.json`."""
 
     bundle: int
     """The format: 1."""
     suite_version: int
-    """Of the worlds and suites that the runs belong to."""
+    """Version of the worlds and suites that the runs belong to."""
     results_version: int
-    """Of the runs: a bundle holds runs of one version only."""
+    """Results version of the runs, the same for all."""
     offpiste: Name
     """The version that wrote the bundle."""
     runs: list[ListedRun]
@@ -109,26 +109,26 @@ class Bundle:
     manifest: Manifest
 
     def rows(self, table: str) -> pa.Table:
-        """Return a table, with the name of the run in the column `run`, once its file is seen to be what it should."""
+        """Return a table, with the run's name in the column `run`, after checking its file against the manifest."""
         file = next(file for file in self.manifest.files if file.name == layout.table_file(table))
         data = self.folder.get(file.name, file.bytes + 1)
         try:
             if data is None:
-                raise ValueError("there is no such file")
+                raise ValueError("it is missing")
             if len(data) != file.bytes:
-                raise ValueError(f"it does not have the {file.bytes:,} bytes of the manifest")
+                raise ValueError(f"it must have {file.bytes:,} bytes, as in the manifest")
             if hashlib.sha256(data).hexdigest() != file.sha256:
-                raise ValueError("its SHA-256 is not that of the manifest")
+                raise ValueError("its SHA-256 differs from the manifest's")
             rows = records.conform(_read_parquet(data, file.rows, schema(table)), schema(table))
             names = {run.name for run in self.manifest.runs}
             _check_rows(rows, names)
             if table == "iterations":
                 _check_iterations(rows)
             if table == RUNS and sorted(rows.column("run").to_pylist()) != sorted(names):
-                raise ValueError("its runs are not those of the manifest")
+                raise ValueError("its runs differ from the manifest's")
         except (ValueError, OSError, pa.ArrowException) as error:
             raise StoreError(
-                f"{file.name} of the bundle {self.folder.location} is damaged: {error!s:.200}; fetch it anew"
+                f"{file.name} of the bundle {self.folder.location} is damaged: {error!s:.200}; download it again"
             ) from None
         return rows
 
@@ -141,7 +141,7 @@ def schema(table: str) -> pa.Schema:
 
 
 def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
-    """Return the bundle in a folder, or None where there is none; refuse one of another version."""
+    """Return the bundle in a folder, or None if there is none; refuse one of another version."""
     data = folder.get(layout.BUNDLE, MAX_MANIFEST_BYTES)
     if data is None:
         return None
@@ -149,45 +149,46 @@ def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
     try:
         values = json.loads(data)
         if not isinstance(values, dict) or "bundle" not in values:
-            raise ValueError("it is not that of a bundle")
+            raise ValueError("it must be a table with the key 'bundle'")
         if values["bundle"] != FORMAT:
-            found = f"{values['bundle']!r:.20}"
-            raise StoreError(f"{where} has format {found}, and this version reads {FORMAT}; install a newer offpiste")
+            raise StoreError(
+                f"{where} must have format {FORMAT}, got {values['bundle']!r:.20}; install a newer offpiste"
+            )
         manifest = from_dict(Manifest, values)
         if len({run.name for run in manifest.runs}) < len(manifest.runs):
-            raise ValueError("it names a run twice")
+            raise ValueError("it must list each run once")
         if sorted(file.name for file in manifest.files) != sorted(FILES):
-            raise ValueError("it does not name each of its files once")
+            raise ValueError("it must list each of its files once")
     except (ValueError, RecursionError, ConfigError) as error:
-        raise StoreError(f"{where} has a damaged {layout.BUNDLE}: {error!s:.200}; fetch it anew") from None
-    for what, there, here in (
+        raise StoreError(f"{where} has a damaged {layout.BUNDLE}: {error!s:.200}; download it again") from None
+    for what, found, expected in (
         ("results", manifest.results_version, RESULTS_VERSION),
         ("suite", manifest.suite_version, suite_version),
     ):
-        if there != here:
+        if found != expected:
             raise StoreError(
-                f"{where} is of {what} version {there}, and this is version {here}, whose numbers do not compare; read "
-                f"it with offpiste {manifest.offpiste}, which wrote it, or run its study anew with this version"
+                f"{where} must have {what} version {expected}, got {found}, whose numbers are not comparable; read it "
+                f"with offpiste {manifest.offpiste}, which wrote it, or run its study again with this version"
             )
     return Bundle(folder, manifest)
 
 
 def _read_parquet(data: bytes, rows: int, wanted: pa.Schema) -> pa.Table:
-    """Return the wanted columns of a Parquet file, as far as it has them, unless it would take all memory."""
+    """Return those of the wanted columns that a Parquet file has; refuse a file that would fill the memory."""
     metadata = pq.read_metadata(io.BytesIO(data))
     if metadata.num_rows != rows:
-        raise ValueError(f"it has {metadata.num_rows:,} rows, and in the manifest {rows:,}")
+        raise ValueError(f"it must have {rows:,} rows, as in the manifest, got {metadata.num_rows:,}")
     names = [name for name in wanted.names if name in metadata.schema.names]
     texts = [name for name in names if wanted.field(name).type == pa.string()]
     needed = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
     if needed <= MAX_DECOMPRESSED_BYTES:
-        # As a dictionary, a long text that many rows have is in memory once.
+        # Dictionary-encoded, a long text that many rows share is in memory once.
         found = pq.ParquetFile(io.BytesIO(data), metadata=metadata, read_dictionary=texts).read(
             names, use_threads=False
         )
         needed = sum(map(_text_bytes, found.columns))
     if needed > MAX_DECOMPRESSED_BYTES:
-        raise ValueError(f"it would take {needed:,} bytes of memory")
+        raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
     columns = [column.cast(pa.string()) if _is_text(column.type) else column for column in found.columns]
     return pa.table(columns, names=found.column_names)
 
@@ -206,19 +207,18 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
 def _check_rows(rows: pa.Table, names: set[str]) -> None:
     unknown = set(pc.unique(rows.column("run")).to_pylist()) - names
     if unknown:
-        raise ValueError(f"it has rows of {min(unknown)!r}, a run that the manifest does not name")
+        raise ValueError(f"it has rows of the run {min(unknown)!r}, which the manifest does not list")
     for name in rows.column_names:
         if rows.schema.field(name).type == pa.int64() and len(rows):
-            ends = pc.min_max(rows.column(name)).as_py()
-            if ends["min"] is not None and not -MAX_COUNT <= ends["min"] <= ends["max"] <= MAX_COUNT:
-                raise ValueError(f"{name} goes from {ends['min']} to {ends['max']}, which no run has")
+            found = pc.min_max(rows.column(name)).as_py()
+            if found["min"] is not None and not -MAX_COUNT <= found["min"] <= found["max"] <= MAX_COUNT:
+                raise ValueError(f"{name} must be within ±{MAX_COUNT}, got {found['min']} to {found['max']}")
 
 
 def _check_iterations(rows: pa.Table) -> None:
-    """Refuse iterations that are not counted from 1: a curve has as many points as its last iteration's number."""
-    counted = rows.group_by("run").aggregate([("iteration", "min"), ("iteration", "max"), ("iteration", "count")])
-    for run in counted.to_pylist():
-        if not 1 <= run["iteration_min"] <= run["iteration_max"] <= run["iteration_count"]:
-            raise ValueError(
-                f"{run['run']!r} has {run['iteration_count']} iterations, one of them {run['iteration_max']}"
-            )
+    """Refuse iterations that are not numbered from 1: a curve has as many points as its last iteration's number."""
+    by_run = rows.group_by("run").aggregate([("iteration", "min"), ("iteration", "max"), ("iteration", "count")])
+    for run in by_run.to_pylist():
+        first, last, count = run["iteration_min"], run["iteration_max"], run["iteration_count"]
+        if not 1 <= first <= last <= count:
+            raise ValueError(f"the {count} iterations of {run['run']!r} must be numbered from 1, got {first} to {last}")

@@ -1,4 +1,4 @@
-"""Writing a bundle whole: into a folder beside its place, the manifest last, and then into its place."""
+"""Write a bundle atomically: into a temporary folder beside its own, the manifest last, then rename that folder."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ from offpiste.store.storage import Folder
 
 
 def write_bundle(out: Path, runs: Sequence[ListedRun], tables: Mapping[str, pa.Table], suite_version: int) -> Manifest:
-    """Write a bundle, in the place of an older one if there is one; the same rows give the same bytes."""
+    """Write a bundle, replacing an older one if there is one; the same rows give the same bytes."""
     _refuse_unless_bundle(out)
     files = {layout.table_file(table): (_parquet(tables[table]), len(tables[table])) for table in (RUNS, *TABLES)}
     listed = [
@@ -38,7 +38,7 @@ def write_bundle(out: Path, runs: Sequence[ListedRun], tables: Mapping[str, pa.T
         "runs": [asdict(run) for run in runs],
         "files": listed,
     }
-    manifest = from_dict(Manifest, values)  # refuses what no reader would take
+    manifest = from_dict(Manifest, values)  # refuses what a reader would refuse
     unfinished = out.absolute().with_name(f".{out.absolute().name}.{uuid.uuid4().hex[:8]}.unfinished")
     try:
         for name, (data, _) in files.items():
@@ -46,30 +46,30 @@ def write_bundle(out: Path, runs: Sequence[ListedRun], tables: Mapping[str, pa.T
         Folder(unfinished).put(layout.BUNDLE, f"{json.dumps(values, indent=1)}\n".encode())
         _move(unfinished, out)
     except OSError as error:
-        raise StoreError(f"cannot write the bundle to {out} ({error}); may you write there?") from error
+        raise StoreError(f"cannot write the bundle to {out}: {error}; check permissions and free space") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return manifest
 
 
 def _refuse_unless_bundle(out: Path) -> None:
-    """Refuse to replace what is not a bundle, or a folder with more in it than one."""
+    """Refuse to replace a folder that holds anything but a bundle."""
     try:
         names = {path.name for path in out.iterdir()}
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StoreError(f"cannot write a bundle to {out} ({error}); name another folder") from error
+        raise StoreError(f"cannot write a bundle to {out}: {error}; choose another folder") from error
     others = sorted(names - {layout.BUNDLE, *FILES}) or sorted(names if layout.BUNDLE not in names else ())
     if others:
         raise StoreError(
-            f"{out} holds {others[0]}, and only a bundle is replaced by a bundle; nothing was changed. Name another "
-            "folder, or empty this one"
+            f"{out} must be empty or hold a bundle and nothing else, got {others[0]}; nothing was changed. Choose "
+            "another folder, or empty this one"
         )
 
 
 def _move(new: Path, out: Path) -> None:
-    """Move a folder to where another may be, which is deleted, or is put back if that fails."""
+    """Rename a folder over an older one, which is deleted afterwards, or restored if the rename fails."""
     old = new.with_suffix(".old")
     with suppress(FileNotFoundError):
         out.rename(old)
@@ -84,6 +84,6 @@ def _move(new: Path, out: Path) -> None:
 
 def _parquet(rows: pa.Table) -> bytes:
     out = io.BytesIO()
-    # In one chunk, for the bytes depend on where chunks end.
+    # The bytes depend on where chunks end, so write one chunk.
     pq.write_table(rows.combine_chunks(), out, compression="zstd", compression_level=9)
     return out.getvalue()

@@ -1,11 +1,11 @@
-"""Checkpoints made of objects that never change, with a manifest written last.
+"""Checkpoints: objects that are written once, and a manifest, written last, that lists them.
 
-Every object is named by step and attempt, so no attempt ever writes over another's. A manifest lists its objects with
-their sizes and checksums; it counts only if all of them verify. The newest that does is restored; if there are
-manifests but none verifies, the run stops and says which files are broken: it never starts again from zero in silence.
+Object names hold step and attempt, so attempts never overwrite each other. A manifest lists the size and checksum of
+each object; a checkpoint is whole if all of them match. The newest whole checkpoint is restored. If there are manifests
+but no whole checkpoint, that is an error which names the broken files, never a silent restart from step 0.
 
-Attempts are numbered, and the number is a fence. A process may sleep for hours and wake after another attempt has
-finished the run, so no delete hangs on what was true when it was decided: see `delete_unneeded`.
+The attempt number is a fencing token: a process may sleep for hours and wake after a newer attempt has finished the
+run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
 """
 
 import hashlib
@@ -24,85 +24,86 @@ FORMAT = 2
 READABLE_FORMATS = (1, 2)
 """Format 1 has no objects `scalars` and `cells`, and no scalars among the records."""
 ORPHAN_SECONDS = 3600.0
-"""Objects of an older attempt that no manifest names are deleted after this long: it may still be writing them."""
+"""Age at which objects of an older attempt that no manifest lists are deleted; before, it may still be writing them."""
 _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
-"""The name of an attempt, after the step in the name of a manifest or an object."""
+"""The name of an attempt, which follows the step in names of manifests and objects."""
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A whole checkpoint."""
+    """A whole checkpoint, read from the store."""
 
     manifest: str
     """The name of its manifest."""
     step: int
     objects: dict[str, bytes]
-    named: dict[str, dict[str, Any]]
-    """Name, size and checksum of each object."""
+    """Bytes of each object, by key."""
+    entries: dict[str, dict[str, Any]]
+    """Name, size and checksum of each object, by key."""
     broken: list[str]
-    """What was wrong with newer checkpoints, if they had to be passed over."""
+    """Why newer checkpoints were skipped."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What one checkpoint wrote."""
+    """How much a checkpoint wrote."""
 
     written_bytes: int
     written_objects: int
 
 
 class Checkpoints:
-    """The checkpoints of one run, seen by one attempt at it."""
+    """The checkpoints of one run, as one attempt reads and writes them."""
 
     def __init__(self, folder: Folder, attempt: str) -> None:
         self._folder = folder
         self._attempt = attempt
-        self._named: dict[str, dict[str, Any]] = {}
-        """The objects of the newest manifest, by key."""
         self._newest: str | None = None
-        """That manifest: the one restored from, then the last one saved."""
+        """The manifest restored from, then the last one saved."""
+        self._entries: dict[str, dict[str, Any]] = {}
+        """Its entries: name, size and checksum of each object, by key."""
 
     def save(self, step: int, mutable: Mapping[str, bytes], immutable: Mapping[str, Callable[[], bytes]]) -> Saved:
-        """Write a checkpoint: `changing` anew, and of `lasting` only what the checkpoint before did not have."""
+        """Write a checkpoint: all of `mutable`, and of `immutable` only the keys that the previous checkpoint lacks."""
         self.stop_if_superseded()
-        named: dict[str, dict[str, Any]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         written: set[str] = set()
-        for key, give in [
+        for key, make in [
             *((key, lambda data=data: data) for key, data in mutable.items()),
             *immutable.items(),
         ]:
-            if key in immutable and key in self._named:
-                named[key] = self._named[key]
+            if key in immutable and key in self._entries:
+                entries[key] = self._entries[key]
                 continue
-            data = give()
+            data = make()
             name = f"{layout.OBJECTS}/{step:012d}-{self._attempt}-{key.replace('/', '-')}"
             self._folder.put(name, data)
-            named[key] = {"name": name, "bytes": len(data), "blake2b": checksum(data)}
+            entries[key] = {"name": name, "bytes": len(data), "blake2b": checksum(data)}
             written.add(key)
         self.stop_if_superseded()  # writing the objects may have taken minutes
         manifest = f"{step:012d}-{self._attempt}.json"
         write_manifest(
-            self._folder, manifest, {"format": FORMAT, "step": step, "attempt": self._attempt, "objects": named}
+            self._folder, manifest, {"format": FORMAT, "step": step, "attempt": self._attempt, "objects": entries}
         )
-        # An attempt that begins after this check restores from the manifest above, which keeps all that it names.
+        # An attempt that begins after this check restores from the manifest above, whose objects are all kept.
         self.stop_if_superseded()
-        objects = self._folder.stat(layout.OBJECTS)
-        self._refuse_unless_whole(step, named, written, objects)
-        kept = {manifest: named} if self._newest is None else {self._newest: self._named, manifest: named}
-        self._named, self._newest = named, manifest
-        delete_unneeded(self._folder, self._attempt, manifest, kept, objects)
-        return Saved(sum(named[key]["bytes"] for key in written), len(written))
+        found = self._folder.stat(layout.OBJECTS)
+        self._refuse_unless_whole(step, entries, written, found)
+        kept = {manifest: entries} if self._newest is None else {self._newest: self._entries, manifest: entries}
+        self._newest, self._entries = manifest, entries
+        delete_unneeded(self._folder, self._attempt, manifest, kept, found)
+        return Saved(sum(entries[key]["bytes"] for key in written), len(written))
 
     def restore(self) -> Restored | None:
-        """Return the newest whole checkpoint, or None where the run has none yet."""
+        """Return the newest whole checkpoint, or None if the run has none yet."""
         for prefix in ("", layout.ATTEMPTS, layout.MANIFESTS, layout.OBJECTS):
             self._folder.sweep(prefix, ORPHAN_SECONDS)
         try:
             restored = newest_whole(self._folder)
         finally:
-            self.stop_if_superseded()  # what was found, or was not, may be a newer attempt's doing
+            self.stop_if_superseded()  # a newer attempt may have written or deleted what was just read
         if restored is not None:
-            self._named, self._newest = restored.named, restored.manifest
+            self._newest, self._entries = restored.manifest, restored.entries
         return restored
 
     def stop_if_superseded(self) -> None:
@@ -112,25 +113,26 @@ class Checkpoints:
     def _refuse_unless_whole(
         self,
         step: int,
-        named: Mapping[str, dict[str, Any]],
+        entries: Mapping[str, dict[str, Any]],
         written: Collection[str],
         found: Mapping[str, Stat],
     ) -> None:
-        """Raise StoreError unless the store holds what a manifest names: sizes by a listing, checksums on a disk."""
+        """Raise StoreError unless the store holds all entries: sizes from a listing; on a disk, also checksums."""
         missing = {
             key
-            for key, entry in named.items()
+            for key, entry in entries.items()
             if (stat := found.get(entry["name"].removeprefix(f"{layout.OBJECTS}/"))) is None
             or stat.bytes != entry["bytes"]
         }
         if not missing and self._folder.local_path is not None:
-            missing = {key for key in written if not _is_whole(self._folder, named[key])}
+            missing = {key for key in written if not _is_whole(self._folder, entries[key])}
         if missing:
-            self.stop_if_superseded()  # a newer attempt no longer needs it, and has deleted it
-            self._named = {key: entry for key, entry in self._named.items() if key not in missing}  # write them again
+            self.stop_if_superseded()  # a newer attempt may have deleted what it no longer needs
+            # The next save writes the missing objects again.
+            self._entries = {key: entry for key, entry in self._entries.items() if key not in missing}
             raise StoreError(
                 f"{self._folder.location} lost what was just written for step {step:,}: {', '.join(sorted(missing))}; "
-                "the checkpoints before it were kept"
+                "the previous checkpoints were kept"
             )
 
 
@@ -141,20 +143,19 @@ def delete_unneeded(
     kept: Mapping[str, Mapping[str, dict[str, Any]]],
     objects: Mapping[str, Stat] | None = None,
 ) -> None:
-    """Delete the manifests but those in `kept`, and the objects but those that these name, as far as an attempt may.
+    """Delete all manifests but those in `kept`, by name with their entries, and all objects that these do not list.
 
-    Whoever calls has written the manifest `own`, seen all of it in the store, and then seen that no newer attempt had
-    begun. Deleted are only manifests of attempts up to this one, the objects that they name, objects of this attempt,
-    and unnamed objects of older attempts after an hour by the store's own clock; nothing of a newer attempt, and
-    nothing at all once `own` is gone, for then somebody else decides.
+    The caller has written the manifest `own`, verified its objects in the store, and only then checked that no newer
+    attempt had begun. Deleted are: manifests of this and older attempts, the objects they list, other objects of this
+    attempt, and orphans of older attempts after an hour by the store's clock. Nothing is deleted once a newer attempt
+    has a manifest or `own` is gone, for then that attempt decides.
     """
     manifests = folder.stat(layout.MANIFESTS)
-    ours = [name for name in manifests if attempt_order(name) <= attempt_order(attempt)]
-    if own not in manifests or len(ours) < len(manifests):
+    if own not in manifests or any(attempt_order(name) > attempt_order(attempt) for name in manifests):
         return
-    needed = {entry["name"] for named in kept.values() for entry in named.values()}
+    needed = {entry["name"] for entries in kept.values() for entry in entries.values()}
     released: set[str] = set()
-    for name in ours:
+    for name in manifests:
         if name not in kept:
             released |= _object_names(folder, name)
             folder.delete(f"{layout.MANIFESTS}/{name}")
@@ -175,13 +176,13 @@ def stop_if_superseded(folder: Folder, attempt: str) -> None:
 
 
 def attempt_order(name: str) -> tuple[int, str]:
-    """Return what attempts sort by, from the name of an attempt, or of a manifest or an object of its."""
+    """Return the sort key of an attempt, number and suffix, from its name or that of a manifest or object it wrote."""
     found = _ATTEMPT.match(name)
     return (int(found[1]), found[2]) if found else (0, "")
 
 
 def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
-    """Announce a new attempt at the run in this folder and return its name."""
+    """Register a new attempt at the run in this folder and return its name."""
     number = 1 + max((attempt_order(name)[0] for name in attempt_names(folder)), default=0)
     attempt = f"{number:06d}-{secrets.token_hex(3)}"
     describe_attempt(folder, attempt, about)
@@ -189,17 +190,17 @@ def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
 
 
 def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
-    """Write down, or replace, what is known of an attempt."""
+    """Write the description of an attempt, replacing an older one."""
     folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(dict(about)).encode())
 
 
 def withdraw_attempt(folder: Folder, attempt: str) -> None:
-    """Take back the announcement of an attempt that ended before it wrote anything."""
+    """Unregister an attempt that ended before it wrote anything."""
     folder.delete(f"{layout.ATTEMPTS}/{attempt}.json")
 
 
 def read_attempts(folder: Folder) -> list[dict[str, Any]]:
-    """Return what is known of each attempt, oldest first, without those whose description is damaged."""
+    """Return the description of each attempt, oldest first; damaged ones are omitted."""
     rows = []
     for attempt in attempt_names(folder):
         try:
@@ -216,7 +217,7 @@ def attempt_names(folder: Folder) -> list[str]:
 
 
 def newest_whole(folder: Folder) -> Restored | None:
-    """Return the newest whole checkpoint, or None where there is none yet; changes nothing."""
+    """Return the newest whole checkpoint, or None if there is none yet; read-only."""
     broken: list[str] = []
     for name in reversed(folder.list(layout.MANIFESTS)):
         try:
@@ -229,23 +230,23 @@ def newest_whole(folder: Folder) -> Restored | None:
     if broken:
         raise CheckpointError(
             f"no checkpoint in {folder.location} is whole; nothing was changed. "
-            f"Restore the files from a copy, or begin anew in another folder: {'; '.join(broken)}"
+            f"Restore the files from a backup, or start over in another folder: {'; '.join(broken)}"
         )
     return None
 
 
 def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
-    """Return one manifest."""
+    """Return a manifest; CheckpointError if it is damaged or of an unknown format."""
     data = folder.get(f"{layout.MANIFESTS}/{name}")
     try:
         manifest = json.loads(data or b"")
     except ValueError:
         manifest = None
     if not isinstance(manifest, dict):
-        raise CheckpointError(f"manifests/{name} is cut short or damaged")
+        raise CheckpointError(f"manifests/{name} is truncated or damaged")
     if manifest.get("format") not in READABLE_FORMATS:
-        formats = " and ".join(map(str, READABLE_FORMATS))
-        raise CheckpointError(f"manifests/{name} has format {manifest.get('format')}; this version reads {formats}")
+        formats = " or ".join(map(str, READABLE_FORMATS))
+        raise CheckpointError(f"manifests/{name} must have format {formats}, got {manifest.get('format')}")
     found = manifest.pop("blake2b", None)
     if found != checksum(json.dumps(manifest).encode()):
         raise CheckpointError(f"manifests/{name} is damaged: its checksum differs")
@@ -253,29 +254,29 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
 
 
 def write_manifest(folder: Folder, name: str, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest with a checksum of itself."""
-    sealed = {**manifest, "blake2b": checksum(json.dumps(manifest).encode())}
-    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(sealed).encode())
+    """Write a manifest, with its own checksum."""
+    signed = {**manifest, "blake2b": checksum(json.dumps(manifest).encode())}
+    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(signed).encode())
 
 
 def newest_object(folder: Folder, key: str) -> bytes:
-    """Return one object of the newest checkpoint in which it is whole; KeyError where that has no such object."""
+    """Return an object from the newest checkpoint in which it is whole; KeyError if the manifest lists no such key."""
     broken: list[str] = []
     for name in reversed(folder.list(layout.MANIFESTS)):
         try:
             return read_object(folder, read_manifest(folder, name)["objects"][key])
         except CheckpointError as error:
             broken.append(str(error))
-    raise CheckpointError("; ".join(broken) or f"{folder.location} holds no checkpoint; is it the folder of a run?")
+    raise CheckpointError("; ".join(broken) or f"{folder.location} holds no checkpoint; give the folder of a run")
 
 
 def checksum(data: bytes) -> str:
-    """Return the checksum that manifests carry."""
+    """Return the checksum used in manifests."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _object_names(folder: Folder, manifest: str) -> set[str]:
-    """Return the names of the objects of a manifest, or nothing where it cannot be read."""
+    """Return the names of the objects that a manifest lists; none if it cannot be read."""
     try:
         return {entry["name"] for entry in read_manifest(folder, manifest)["objects"].values()}
     except CheckpointError:
@@ -291,12 +292,12 @@ def _is_whole(folder: Folder, entry: Mapping[str, Any]) -> bool:
 
 
 def read_object(folder: Folder, entry: Mapping[str, Any]) -> bytes:
-    """Return an object that a manifest names, if it is whole."""
+    """Return the object of a manifest's entry; CheckpointError unless size and checksum match."""
     data = folder.get(entry["name"])
     if data is None:
         raise CheckpointError(f"{entry['name']} is missing")
     if len(data) != entry["bytes"]:
-        raise CheckpointError(f"{entry['name']} has {len(data):,} bytes instead of {entry['bytes']:,}")
+        raise CheckpointError(f"{entry['name']} must have {entry['bytes']:,} bytes, got {len(data):,}")
     if checksum(data) != entry["blake2b"]:
         raise CheckpointError(f"{entry['name']} is damaged: its checksum differs")
     return data

@@ -1,15 +1,15 @@
-"""What lies where in a run's folder, and under which key in its checkpoints: the one place that spells these names.
+"""File names in a run's folder and object keys in its checkpoints; nothing else spells them.
 
 run.json        configuration, fingerprints and version; written once
-attempts/       one object per process that worked on the run
+attempts/       one object per attempt: a process that worked on the run
 manifests/      one per checkpoint, the last two kept     objects/  what they list
-status.json     how far the run is, renewed every half minute
-finished-N.json the run has come to N frames; written once, so that no late status takes it back
-tables/         the tables as they were then, one file each; written once
-*.parquet       the tables as of the last time that a process finished or was told to stop
-tensorboard/    curves while training, where the folder is on a local disk
+status.json     progress, updated every half minute
+finished-N.json the run reached N frames; written once, so that no late status can undo it
+tables/         the tables at that moment, one file each; written once
+*.parquet       the tables when a process last finished or was stopped
+tensorboard/    curves while training, if the folder is on a local disk
 results.json    only the results of the finished run were kept
-quarantine.json a study does not try the run again until someone lifts this
+quarantine.json the run is quarantined: no study tries it again until this is deleted (`study retry`)
 """
 
 from collections.abc import Mapping
@@ -23,24 +23,24 @@ ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "object
 LOOP, COVERAGE, AGENT, REPLAY, BONUS = "loop", "coverage", "agent", "replay", "bonus"
 SCALARS, CELLS = "scalars", "cells"
 STATE = (LOOP, COVERAGE, SCALARS, CELLS, AGENT, REPLAY, BONUS)
-"""Objects that hold the loop's state, written anew with every checkpoint."""
+"""Mutable objects: the loop's state, written with every checkpoint."""
 RECORDS = "records"
-"""The rows since the last part; written anew with every checkpoint."""
+"""The rows since the last part; mutable, too."""
 PART, CHUNK, DICTIONARY, MILESTONE = "part", "chunk", "dictionary", "kept"
-"""Kinds of objects that never change once they exist; the kind is what stands before the first slash of a key."""
+"""Kinds of immutable objects, written once; the kind is the part of a key before its first slash."""
 REPLAY_KINDS = (CHUNK, DICTIONARY)
 RESULT_KINDS = (MILESTONE, BONUS)
-"""What stays of a finished run where only results are kept, beside the weights of the agent."""
+"""Kept of a finished run if only its results are, beside the agent's weights."""
 ONLINE = "online/"
-"""Begins the names of the weights in the agent's object."""
+"""Prefix of the weights' names in the agent's object."""
 MILESTONES = (1, 10, 50, 100, 150, 200)
-"""Iterations after which weights and bonus model are kept for good."""
+"""Iterations after which weights and bonus model are saved and never deleted."""
 
 _Value = TypeVar("_Value")
 
 
 def chunk(number: int) -> str:
-    """Return the key of a chunk of the replay."""
+    """Return the key of a replay chunk."""
     return f"{CHUNK}/{number:08d}"
 
 
@@ -55,12 +55,12 @@ def part(table: str, iteration: int) -> str:
 
 
 def parts(table: str) -> str:
-    """Return how the keys of all parts of a table begin."""
+    """Return the prefix of the keys of a table's parts."""
     return f"{PART}/{table}/"
 
 
 def milestone(iteration: int, what: str) -> str:
-    """Return the key of what is kept for good after an iteration: weights or bonus."""
+    """Return the key of the weights or the bonus saved after an iteration."""
     return f"{MILESTONE}/{iteration:06d}-{what}"
 
 
@@ -70,7 +70,7 @@ def table_file(table: str) -> str:
 
 
 def kind(key: str) -> str:
-    """Return the kind of an object by its key."""
+    """Return the kind of an object, from its key."""
     return key.partition("/")[0]
 
 

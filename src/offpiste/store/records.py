@@ -1,8 +1,7 @@
-"""What a run writes down: six tables as dataclasses, whose fields are the columns, and their Parquet form.
+"""The records of a run: six tables, each a dataclass whose fields are the columns, and their Parquet form.
 
-`episodes`, `iterations`, `cells` and `scalars` are reproducible to the bit, but for the scalar `steps_per_second`. What
-else differs from one machine to the next stands apart, in `timing` (wall clock and rates) and `attempts` (each process
-that worked on the run).
+`episodes`, `iterations`, `cells` and `scalars` are reproducible to the bit, except the scalar `steps_per_second`. What
+depends on the machine is in `timing` (wall clock and rates) and `attempts` (each process that worked on the run).
 """
 
 import dataclasses
@@ -36,7 +35,7 @@ class EpisodeRow:
     end_step: int
     """Agent steps of training when it ended."""
     steps: int
-    """Agent steps it lasted."""
+    """Its length in agent steps."""
     game_return: float
     """Sum of the game's own rewards, unclipped."""
     clipped_return: float
@@ -44,21 +43,21 @@ class EpisodeRow:
     ended: str
     """terminated by the game, or truncated at the time limit."""
     first_reward_step: int | None
-    """Step within the episode of the first reward above 0."""
+    """Step within the episode of the first reward > 0."""
     rooms_visited: int | None
-    """Rooms seen in this episode, where the console's memory tells them."""
+    """Rooms visited in this episode, where the RAM has the room."""
     rooms_new: int | None
-    """Of these, rooms never seen before in this run."""
+    """Of these, rooms not visited before in this run."""
     cells_visited: int | None
-    """Cells (coarse places, or coarse pictures where places are not known) seen in this episode."""
+    """Cells (coarse positions, or coarse frames where the position is not known) visited in this episode."""
     cells_new: int | None
-    """Of these, cells never seen before in this run."""
+    """Of these, cells not visited before in this run."""
     bonus_sum: float | None
-    """Sum of the unscaled bonus."""
+    """Sum of the unscaled intrinsic reward."""
     bonus_max: float | None
-    """Greatest unscaled bonus."""
+    """Max unscaled intrinsic reward."""
     clipped_share: float | None
-    """Share of steps on which the sum of reward and bonus was clipped."""
+    """Share of steps on which the sum of extrinsic and intrinsic reward was clipped."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class IterationRow:
     phase: str
     """train or evaluation."""
     complete: bool
-    """False for the last row where the run ended, or was stopped, within an iteration."""
+    """False for the last row if the run ended, or was stopped, within an iteration."""
     end_step: int
     """Agent steps of training at its end."""
     end_frame: int
@@ -82,42 +81,42 @@ class IterationRow:
     return_mean: float | None
     """Mean unclipped return of these episodes: the curve of the paper."""
     return_min: float | None
-    """Least return."""
+    """Min return."""
     return_max: float | None
-    """Greatest return."""
+    """Max return."""
     epsilon: float | None
-    """Chance of a random action at its end."""
+    """ε at its end."""
     updates: int
     """Gradient steps within it."""
     loss_mean: float | None
-    """Mean loss, before weights."""
+    """Mean loss, before importance weights."""
     greatest_q_mean: float | None
-    """Mean of the target network's greatest value, n steps on from sampled states."""
+    """Mean of the target network's max Q-value, n steps after the sampled states."""
     target_mass_low: float | None
     """Mean target probability on the lowest atom, -10 by default."""
     target_mass_high: float | None
     """Mean target probability on the highest atom, +10 by default."""
     rooms_total: int | None
-    """Rooms seen so far in the run."""
+    """Rooms visited so far in the run."""
     cells_total: int | None
-    """Cells seen so far in the run."""
+    """Cells visited so far in the run."""
     bonus_mean: float | None
-    """Mean unscaled bonus."""
+    """Mean unscaled intrinsic reward."""
     bonus_q05: float | None
-    """5% quantile of the unscaled bonus."""
+    """5% quantile of the unscaled intrinsic reward."""
     bonus_q50: float | None
-    """Median of the unscaled bonus."""
+    """Median of the unscaled intrinsic reward."""
     bonus_q95: float | None
-    """95% quantile of the unscaled bonus."""
+    """95% quantile of the unscaled intrinsic reward."""
     bonus_max: float | None
-    """Greatest unscaled bonus."""
+    """Max unscaled intrinsic reward."""
     clipped_share: float | None
-    """Share of steps on which the sum of reward and bonus was clipped."""
+    """Share of steps on which the sum of extrinsic and intrinsic reward was clipped."""
 
 
 @dataclass(frozen=True)
 class ScalarRow:
-    """One number of a window of training, 2,500 agent steps by default; what there is no number for has no row."""
+    """One scalar over a window of training, 2,500 agent steps by default; no row where the window has no value."""
 
     end_step: int
     """Agent steps of training at the end of the window."""
@@ -132,22 +131,22 @@ class CellRow:
     """One cell that was visited in training."""
 
     room: int | None
-    """Its room plus 256 times the level, where the console's memory tells the room."""
+    """Its room plus 256 times the level, where the RAM has the room."""
     x: int | None
-    """Its least x in units of the console's memory, a multiple of 8; empty where the memory does not tell."""
+    """Its min x in units of the RAM, a multiple of 8; empty where the RAM has no x."""
     y: int | None
-    """Its least y, likewise."""
+    """Its min y, likewise."""
     cell: int
     """Its number, as `cells_total` counts cells."""
     first_step: int | None
-    """Agent steps of training when it was first visited; empty where that was before this table was recorded."""
+    """Agent steps of training when it was first visited; empty if that was before this table was recorded."""
     visits: int
-    """Agent steps that ended there, and episodes that started there, since this table was recorded."""
+    """Agent steps that ended in it, and episodes that started in it, since this table was recorded."""
 
 
 @dataclass(frozen=True)
 class TimingRow:
-    """How fast an iteration went; not reproducible, so it stands apart."""
+    """The speed of one iteration; not reproducible, hence a table of its own."""
 
     iteration: int
     """Counted from 1."""
@@ -158,7 +157,7 @@ class TimingRow:
     seconds: float
     """Wall clock of this attempt within the iteration."""
     steps: int
-    """Agent steps that this attempt did within the iteration."""
+    """Agent steps of this attempt within the iteration."""
     steps_per_second: float
     """Their ratio."""
 
@@ -172,17 +171,17 @@ class AttemptRow:
     started_at: str
     """UTC, ISO 8601."""
     start_step: int
-    """Agent step at which it took over: the seam."""
+    """Agent step from which it resumed the run."""
     host: str
     """Name of the machine."""
     hardware: str
     """Processor and, if used, GPU."""
     threads: int
-    """Threads for the network."""
+    """Threads of the network."""
     versions: str
-    """Versions of Python and of the libraries that numbers depend on."""
+    """Versions of Python and of the libraries that the numbers depend on."""
     note: str
-    """Anything unusual, for example that an older checkpoint had to be used."""
+    """Anything unusual, for example that an older checkpoint had to be restored."""
 
 
 TABLES: dict[str, type[Any]] = {
@@ -196,31 +195,31 @@ TABLES: dict[str, type[Any]] = {
 REPRODUCIBLE = ("episodes", "iterations")
 """Tables that the digest of a run covers."""
 LOGGED = ("episodes", "iterations", "scalars", "timing")
-"""Tables that a run adds rows to; each attempt is an object of its own instead, and so are all cells together."""
+"""Tables that a run appends rows to; an attempt is an object of its own instead, and all cells are another."""
 UNKNOWN = -1
-"""Stands for an empty value in the arrays of a table."""
+"""An empty value in the arrays of `cells`."""
 
 
 class RecordLog:
-    """The rows of a run so far: sealed parts, which never change, and the open rows since the last of them."""
+    """The rows of a run so far: sealed parts, which are immutable, and the open rows since the last of them."""
 
     def __init__(self) -> None:
         self._open: dict[str, list[dict[str, Any]]] = {table: [] for table in LOGGED}
         self._parts: dict[str, bytes] = {}
 
     def add(self, table: str, row: Any) -> None:
-        """Write down one row."""
+        """Append one row."""
         self._open[table].append(dataclasses.asdict(row))
 
     def seal(self, number: int) -> None:
-        """Close the open rows into one numbered part per table."""
+        """Turn the open rows into one numbered part per table."""
         for table, rows in self._open.items():
             if rows:
                 self._parts[layout.part(table, number)] = to_parquet(table, rows)
             self._open[table] = []
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return all rows of a table, in the order written."""
+        """Return all rows of a table, in the order added."""
         parts = (self._parts[key] for key in sorted(self._parts) if key.startswith(layout.parts(table)))
         return [row for part in parts for row in from_parquet(part)] + self._open[table]
 
@@ -229,17 +228,17 @@ class RecordLog:
         return {"open": self._open}
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return the sealed parts by name, each as a function that gives its bytes."""
-        return {name: lambda part=part: part for name, part in self._parts.items()}  # type: ignore[misc]
+        """Return the sealed parts by key, each as a function that returns its bytes."""
+        return {key: lambda part=part: part for key, part in self._parts.items()}  # type: ignore[misc]
 
     def load_state(self, state: Mapping[str, Any], immutable: Mapping[str, bytes]) -> None:
-        """Take up where `state` and `lasting` were asked for."""
+        """Restore from `state()` and the bytes of `immutable()`."""
         self._open = {table: state["open"].get(table, []) for table in LOGGED}  # format 1 has no scalars
         self._parts = dict(immutable)
 
 
 def utc_now() -> str:
-    """Return the time as ISO 8601, to the second."""
+    """Return the current time as ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -250,26 +249,26 @@ def schema(table: str) -> pa.Schema:
 
 
 def row_schema(kind: type[Any]) -> pa.Schema:
-    """Return the Arrow schema of rows that are dataclasses of this kind."""
+    """Return the Arrow schema of a row's dataclass."""
     hints = typing.get_type_hints(kind)
     return pa.schema([_field(field.name, hints[field.name]) for field in dataclasses.fields(kind)])
 
 
 def conform(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """Return rows with exactly the wanted columns: empty where an older version did not write one.
+    """Return rows with exactly the wanted columns; a column that an older version did not write is empty.
 
-    Raises ValueError where a column is of another type, or one that may not be empty is missing or has empty values.
+    Raises ValueError if a column has another type, or if a required one is missing or has empty values.
     """
     columns = []
     for field in wanted:
         if field.name not in rows.column_names:
             columns.append(pa.nulls(len(rows), field.type))
         elif rows.schema.field(field.name).type != field.type:
-            raise ValueError(f"{field.name} is {rows.schema.field(field.name).type}, not {field.type}")
+            raise ValueError(f"{field.name} must be {field.type}, got {rows.schema.field(field.name).type}")
         else:
             columns.append(rows.column(field.name))
         if not field.nullable and columns[-1].null_count:
-            raise ValueError(f"{field.name} is missing or has empty values")
+            raise ValueError(f"{field.name} must be present and without empty values")
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
@@ -279,9 +278,9 @@ def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def cells_table(columns: Mapping[str, NDArray[np.int64]]) -> pa.Table:
-    """Return the table `cells` from its columns as arrays; a column that is not there is empty, and so is -1."""
-    nothing = np.full(len(columns["cell"]), UNKNOWN)
-    filled = [columns.get(name, nothing) for name in schema("cells").names]
+    """Return the table `cells` from arrays by column; a missing column is empty, and so is a value of -1."""
+    empty = np.full(len(columns["cell"]), UNKNOWN)
+    filled = [columns.get(name, empty) for name in schema("cells").names]
     return pa.Table.from_arrays([pa.array(column, mask=column == UNKNOWN) for column in filled], schema=schema("cells"))
 
 
@@ -292,7 +291,7 @@ def cells_parquet(columns: Mapping[str, NDArray[np.int64]]) -> bytes:
 
 def from_parquet(data: bytes) -> list[dict[str, Any]]:
     """Return the rows of a Parquet file."""
-    # Without threads: those of pyarrow sometimes abort a process that ends soon after.
+    # Without threads: pyarrow's sometimes abort a process that ends soon after.
     rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).to_pylist()
     return rows
 

@@ -1,4 +1,4 @@
-"""The folder of a run: whose run it is, whether it is finished, and what can still be done with it."""
+"""The folder of a run: which run it holds, whether that is finished, and whether it can be resumed."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _FINISHED_TABLE = re.compile(layout.FINISHED_TABLES + r"/[0-9a-z-]+\.parquet")
 
 
 def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
-    """Return what run.json says; a bonus that is not ours is known by the hash of its file."""
+    """Return the content of run.json; `bonus_source` is the hash of the file of a bonus that is not built in."""
     return {
         "run_id": config.run_id,
         "config": to_dict(config),
@@ -32,66 +32,66 @@ def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
 
 
 def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *, accept_version: bool = False) -> None:
-    """Make the folder this run's, or check that it already is."""
+    """Write run.json, or raise RunMismatch if the folder already holds another run."""
     data = folder.get(layout.RUN)
     if data is None:
         folder.put(layout.RUN, json.dumps(about(config, bonus_source), indent=1).encode())
         return
     sources = {config.bonus.name: bonus_source}
-    if why := mismatch(json.loads(data), config, sources, accept_version=accept_version):
+    if found := mismatch(json.loads(data), config, sources, accept_version=accept_version):
         raise RunMismatch(
-            f"{folder.location} holds {why}. Ask for what it was begun with to continue it, or give this one a place "
-            "of its own: --variant NAME while you tune, --method NAME, or another --out"
+            f"{folder.location} holds {found}. Resume that run with its own settings, or store this one elsewhere: "
+            "--variant NAME while you tune, --method NAME, or another --out"
         )
 
 
 def mismatch(
-    there: Mapping[str, Any],
-    asked: RunConfig,
+    stored: Mapping[str, Any],
+    wanted: RunConfig,
     bonus_sources: Mapping[str, str | None] | None = None,
     *,
     accept_version: bool = False,
 ) -> str:
-    """Return what a run.json tells of instead of the run asked for, or nothing where it tells of that one.
+    """Return how the run of a stored run.json differs from the wanted one, or "" if it is the same run.
 
-    `bonus_sources` has the hash of each bonus's file by the name of the bonus; without it, files are not compared.
+    `bonus_sources` maps a bonus's name to the hash of its file; without it, files are not compared.
     """
     try:
-        differing = differences(from_dict(RunConfig, there.get("config", {})), asked)
+        differing = differences(from_dict(RunConfig, stored.get("config", {})), wanted)
     except ConfigError as error:
-        return f"a run with settings that this version does not know: {error}"
+        return f"a run with settings unknown to this version: {error}"
     if differing:
         return f"another run: {'; '.join(differing)}"
     if accept_version:
         return ""
-    if there.get("results_version") != RESULTS_VERSION:
+    if stored.get("results_version") != RESULTS_VERSION:
         return (
-            f"a run that was begun by offpiste {there.get('offpiste')} (results version "
-            f"{there.get('results_version')}); this is {version('offpiste')} (results version {RESULTS_VERSION}), "
-            "whose numbers differ; --accept-version mixes the two knowingly"
+            f"a run started by offpiste {stored.get('offpiste')} (results version {stored.get('results_version')}); "
+            f"this is {version('offpiste')} (results version {RESULTS_VERSION}), whose numbers differ; "
+            "--accept-version mixes them knowingly"
         )
-    if bonus_sources is not None and there.get("bonus_source") != bonus_sources[asked.bonus.name]:
+    if bonus_sources is not None and stored.get("bonus_source") != bonus_sources[wanted.bonus.name]:
         return (
-            f"a run of the bonus {asked.bonus.name} from before its file was changed, and perhaps its numbers with it; "
-            "--accept-version mixes the two knowingly"
+            f"a run of the bonus {wanted.bonus.name} from before its file was changed, and perhaps its numbers; "
+            "--accept-version mixes them knowingly"
         )
     return ""
 
 
-def differences(there: RunConfig, asked: RunConfig) -> list[str]:
-    """Return in words in what the run of a folder is not the one asked for."""
-    one, other = identity(there), identity(asked)
+def differences(stored: RunConfig, wanted: RunConfig) -> list[str]:
+    """Return one line per setting that makes the stored run another than the wanted one."""
+    before, now = identity(stored), identity(wanted)
     return [
-        f"{key} is {one.get(key)!r} there and {other.get(key)!r} here"
-        for key in sorted(one.keys() | other.keys())
-        if one.get(key) != other.get(key)
+        f"{key} is {before.get(key)!r} there and {now.get(key)!r} here"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
     ]
 
 
 def mark_finished(folder: Folder, frames: int, attempt: str, step: int, tables: Mapping[str, bytes]) -> None:
-    """Say, once and for good, that a run has come to this many frames, with the tables as they were then.
+    """Record once that a run reached this many frames, with its tables at that moment.
 
-    A late writer can put older tables and an older status in the place of newer ones, but not of these objects.
+    A late writer may overwrite the run's status and tables with older ones, but never these objects.
     """
     if finished_tables(folder, frames):
         return
@@ -103,13 +103,13 @@ def mark_finished(folder: Folder, frames: int, attempt: str, step: int, tables: 
 
 
 def finished_frames(names: Iterable[str]) -> int:
-    """Return the frames to which a run has been finished, by the names in its folder; -1 where it has not."""
+    """Return the frames at which a run finished, from the names in its folder; -1 if it has not."""
     found = (_FINISHED.fullmatch(name) for name in names)
     return max((int(mark[1]) for mark in found if mark), default=-1)
 
 
 def finished_tables(folder: Folder, frames: int) -> dict[str, str]:
-    """Return where the tables lie that a run had when it was finished at this many frames; nothing where unknown."""
+    """Return the names of the tables that a run had when it finished at this many frames; empty if unknown."""
     try:
         tables = json.loads(folder.get(f"finished-{frames:012d}.json") or b"")["tables"]
     except (ValueError, KeyError, TypeError):
@@ -123,30 +123,30 @@ def read_config(folder: Folder) -> RunConfig:
     """Return the configuration of the run in a folder."""
     data = folder.get(layout.RUN)
     if data is None:
-        raise StoreError(f"{folder.location} holds no run: there is no {layout.RUN} in it")
+        raise StoreError(f"{folder.location} holds no run: there is no {layout.RUN} in it; give the folder of a run")
     return from_dict(RunConfig, json.loads(data)["config"])
 
 
 def holds_only_results(folder: Folder) -> bool:
-    """Tell whether the replay of a finished run was dropped, or is about to be."""
+    """Return whether the replay of a finished run was dropped, or is being dropped."""
     names = folder.list(layout.MANIFESTS)
     try:
         return bool(names) and layout.REPLAY not in read_manifest(folder, names[-1])["objects"]
     except CheckpointError:
-        return False  # whoever restores it goes back to an older checkpoint
+        return False  # restoring falls back to an older checkpoint
 
 
 def refuse_results_only(folder: Folder) -> None:
-    """Refuse a run of which only the results were kept, for whoever needs all of it."""
+    """Raise CheckpointError if only the results of the run were kept."""
     if holds_only_results(folder):
         raise CheckpointError(
-            f"of the run in {folder.location} only the results were kept, and it cannot go on without its replay; "
-            'train it anew in another folder, or in a study with keep = "all"'
+            f"the run in {folder.location} cannot resume without its replay: only the results were kept; "
+            'train it again in another folder, or in a study with keep = "all"'
         )
 
 
 def read_records(objects: Mapping[str, bytes]) -> RecordLog:
-    """Return the rows that a checkpoint holds."""
+    """Return the records in a checkpoint's objects."""
     records = RecordLog()
     records.load_state(arrays.unpack(objects[layout.RECORDS]), layout.of_kinds(objects, layout.PART))
     return records

@@ -1,1 +1,1 @@
-"""Many runs: a study as a TOML file, its plan, the engine that runs it, and its status."""
+"""Studies: many runs described by one TOML file, with plan, cost, driver, Ray engine and status."""

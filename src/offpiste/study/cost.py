@@ -1,7 +1,7 @@
-"""What a run costs: memory, bytes written and kept, and time at a given or measured rate.
+"""The cost of a run: memory, bytes written and kept, and time at a given or measured rate.
 
-Sizes of networks are counted; bytes per picture, the process itself and CTS, which grows, are measured figures
-(benchmarks/replay_memory.py, bonus_cost.py, preemption.py). They are meant for reserving room, so they round up.
+Network sizes are counted; bytes per frame, the process itself and CTS, which grows, are measured
+(benchmarks/replay_memory.py, bonus_cost.py, preemption.py). The figures serve to reserve resources, so they round up.
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ MEASURE_SECONDS = 10.0
 MEASURE_WARM_STEPS = 400
 
 _KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
-_ENTRY_BYTES = 400  # an entry of replay with its compressed picture, as a rule
-_RESERVED_ENTRY_BYTES = 1_300  # the same in memory while a checkpoint is restored, when it is there more than once
+_ENTRY_BYTES = 400  # a replay entry with its compressed frame, typically
+_RESERVED_ENTRY_BYTES = 1_300  # the same in memory while a checkpoint is restored, when there are several copies
 _LEAF_BYTES = 8  # its priority in a checkpoint
 _PROCESS_GB = 0.9  # Python, torch, numba and Ray's worker
 _RECORD_BYTES = 1_500_000  # tables of 200 iterations
@@ -26,24 +26,24 @@ _RECORD_BYTES = 1_500_000  # tables of 200 iterations
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What one run takes and leaves."""
+    """What one run needs and keeps."""
 
     memory_gb: float
     written_mb_per_second: float
     """While it trains."""
     kept_gb: float
     run_days: float | None
-    """At the rate given."""
+    """At the given rate; None without one."""
 
 
 def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) -> Cost:
-    """Return what one run costs."""
+    """Return the cost of one run; `keep` is that of its study."""
     steps = config.frames // config.world.frame_skip
     weights = 4e-6 * parameters(config)
     bonus = bonus_mb(config.bonus.name)
     capacity = config.agent.replay_capacity
     checkpoint = 4 * weights + bonus + 1e-6 * _LEAF_BYTES * capacity
-    new_pictures = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
+    new_frames = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
     iterations = steps // config.schedule.iteration_steps
     milestones = sum(1 for number in MILESTONES if number <= iterations)
     kept = (1 + milestones) * (weights + bonus) + 1e-6 * _RECORD_BYTES * iterations / 200
@@ -51,26 +51,26 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
         kept += 2 * checkpoint - weights - bonus + 1e-6 * _ENTRY_BYTES * min(steps, capacity)
     return Cost(
         memory_gb=_PROCESS_GB + 1e-9 * _RESERVED_ENTRY_BYTES * capacity + 1e-3 * (6 * weights + 2 * bonus),
-        written_mb_per_second=checkpoint / (60 * config.machine.checkpoint_minutes) + new_pictures,
+        written_mb_per_second=checkpoint / (60 * config.machine.checkpoint_minutes) + new_frames,
         kept_gb=1e-3 * kept,
         run_days=all_steps(config) / steps_per_second / 86_400 if steps_per_second else None,
     )
 
 
 def bonus_mb(bonus: str) -> float:
-    """Return the megabytes of a bonus in a checkpoint; one that is not ours counts as the largest of ours."""
+    """Return the megabytes of a bonus in a checkpoint; a bonus that is not built in counts as the largest that is."""
     sizes = {"none": 0.0} | {row.bonus.name: row.checkpoint_mb for row in METHODS.values() if row.bonus_class}
     return sizes.get(bonus, max(sizes.values()))
 
 
 def all_steps(config: RunConfig) -> float:
-    """Return the agent steps of a run, those of evaluation included."""
+    """Return the agent steps of a run, including evaluation."""
     training = config.frames / config.world.frame_skip
     return training * (1 + config.schedule.evaluation_steps / config.schedule.iteration_steps)
 
 
 def parameters(config: RunConfig) -> int:
-    """Return how many numbers the value network learns, on a game with all actions."""
+    """Return the number of parameters of the value network, for the full action set."""
     agent = config.agent
     channels, size, count = config.world.stack_frames, config.world.frame_size, 0
     for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
@@ -82,9 +82,9 @@ def parameters(config: RunConfig) -> int:
 
 
 def measure(config: RunConfig, seconds: float = MEASURE_SECONDS) -> float:
-    """Return the agent steps per second of this run on this machine, once it learns; takes a little longer than told.
+    """Return the agent steps per second of this run on this machine while it learns, measured over so many seconds.
 
-    The replay is nearly empty meanwhile, which changes the rate by a few percent at most.
+    The replay is nearly empty, which changes the rate by a few percent at most. Warming up takes a little longer.
     """
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
@@ -97,7 +97,7 @@ def measure(config: RunConfig, seconds: float = MEASURE_SECONDS) -> float:
     while not loop.learning:
         next(steps)
     for _ in range(2 * agent.update_period_steps):
-        next(steps)  # compiles and allocates what the first updates do
+        next(steps)  # the first updates compile and allocate
     start, done = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         next(steps)

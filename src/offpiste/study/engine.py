@@ -1,7 +1,7 @@
-"""Run a study on Ray: one task per attempt at a run, with Ray's own retries off.
+"""Run a study on Ray: one task per attempt at a run; the driver retries, not Ray.
 
-Ray listens on all interfaces of a machine, so a token is always asked for. A worker looks every few seconds whether
-the study was told to stop or its machine is being drained, and then saves and ends, as it does on SIGTERM.
+Ray listens on all interfaces of a machine, so a token is always required. A worker checks every few seconds whether the
+study was asked to stop or its machine is being drained; then it saves a checkpoint and ends, as on SIGTERM.
 """
 
 import logging
@@ -40,60 +40,60 @@ from offpiste.study.driver import Outcome, StudySummary
 from offpiste.study.plan import Study
 
 WATCH_SECONDS = 10.0
-"""How often a worker looks whether it shall stop."""
+"""How often a worker checks whether to stop."""
 OBJECT_STORE_BYTES = 80 * 2**20
-"""Nothing but settings and outcomes passes through Ray's object store; this is near the least that it takes."""
+"""Near the min that Ray accepts: only settings and outcomes pass through its object store."""
 START_TRIES = 3
 NOT_RETRYABLE = (ConfigError, RunMismatch, NotFinite, CheckpointError)
-"""Errors that another attempt would only meet again."""
+"""Errors that another attempt would raise again."""
 
 
 def run_study(
     study: Study,
     content: bytes,
     location: str,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     address: str | None = None,
     *,
     accept_version: bool = False,
 ) -> StudySummary:
-    """Run all that is left of a study, on the cluster at this address or on this machine.
+    """Start or resume a study, on the Ray cluster at this address or on this machine.
 
-    The content of its file is kept in the store.
+    A copy of its file, `content`, goes into the store.
     """
-    store = _shareable(location)
-    with _cluster(address, tell) as ray, stop_on_signals() as told:
+    store = _open_without_keys(location)
+    with _cluster(address, log) as ray, stop_on_signals() as received:
         store.put(f"studies/{study.name}/study.toml", content)
-        status.take_back_stop(store, study.name)
+        status.clear_stop(store, study.name)
         workers = _RayWorkers(ray, study, str(store.local_path or store.location), accept_version)
         if slots := workers.slots():
-            tell(f"room for {slots} at once; workers take a while to start")
+            log(f"{slots} runs fit at once; workers take a while to start")
         else:
-            tell(f"no machine is large enough for a run yet; it takes {_shown(workers.most)}")
+            log(f"no machine can hold a run yet; a run needs {_needs_text(workers.max_needs)}")
 
-        def stopping() -> bool:
-            if told.number is not None:
+        def should_stop() -> bool:
+            if received.number is not None:
                 try:
-                    status.ask_to_stop(store, study.name)  # the workers look for it there
+                    status.request_stop(store, study.name)  # where the workers look for it
                 except StoreError as error:
-                    tell(f"cannot stop yet: {error}")  # nor could they save
-            return status.stop_asked(store, study.name)
+                    log(f"cannot stop yet: {error}")  # the workers could not save either
+            return status.stop_requested(store, study.name)
 
-        return driver.drive(study, store, workers, tell, stopping, accept_version=accept_version)
+        return driver.drive(study, store, workers, log, should_stop, accept_version=accept_version)
 
 
 def attempt(
     settings: dict[str, Any], location: str, study: str, keep: str, accept_version: bool, current_folder: str = "."
 ) -> dict[str, str]:
-    """Work on one run in this process until it is finished or told to stop; return the outcome as plain values."""
+    """Train one run in this process until it is finished or stopped; return the `Outcome` as a dictionary."""
     with suppress(OSError):  # another machine need not have it
-        os.chdir(current_folder)  # where a bonus named module:Class may lie
+        os.chdir(current_folder)  # where the module of a bonus may be
     try:
         outcome = _attempt(from_dict(RunConfig, settings), Folder(location), study, keep, accept_version)
     except Superseded as error:
         outcome = Outcome("superseded", str(error))
     except NOT_RETRYABLE as error:
-        outcome = Outcome("hopeless", f"{type(error).__name__}: {error}", traceback.format_exc())
+        outcome = Outcome("not_retryable", f"{type(error).__name__}: {error}", traceback.format_exc())
     except Exception as error:
         outcome = Outcome("failed", f"{type(error).__name__}: {error}", traceback.format_exc())
     return asdict(outcome)
@@ -102,20 +102,20 @@ def attempt(
 def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_version: bool) -> Outcome:
     if store.get(f"studies/{study}/study.toml") is None:
         raise StoreError(
-            f"{socket.gethostname()} does not see the study in {store.location}; do all machines share it?"
+            f"{socket.gethostname()} does not see the study in {store.location}; use a store that all machines share"
         )
-    if status.stop_asked(store, study):
-        return Outcome("paused", "the study was told to stop")
+    if status.stop_requested(store, study):
+        return Outcome("paused", "the study was asked to stop")
     _keep_compiled_code_on_this_machine()
     from offpiste.run.train import train
     from offpiste.study.keep import keep_results
 
     folder = store.below(run.run_id)
-    if keep == "results" and holds_only_results(folder):  # the attempt before ended in the middle of tidying up
+    if keep == "results" and holds_only_results(folder):  # the previous attempt ended while it dropped the replay
         keep_results(folder)
         return Outcome("finished")
     watch = _Watch(store, study)
-    last = train(run, folder, lambda _: watch.look(), accept_version=accept_version)
+    last = train(run, folder, lambda _: watch.check(), accept_version=accept_version)
     if last.state != "finished":
         return Outcome("paused", watch.reason)
     if keep == "results":
@@ -124,7 +124,7 @@ def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_versio
 
 
 class _Watch:
-    """Stops this process's training, as SIGTERM would, when the study or the machine shall stop."""
+    """Stops the training of this process by SIGTERM when the study or the machine is to stop."""
 
     def __init__(self, store: Folder, study: str) -> None:
         self.reason = ""
@@ -132,11 +132,11 @@ class _Watch:
         self._study = study
         self._next = time.monotonic() + WATCH_SECONDS
 
-    def look(self) -> None:
+    def check(self) -> None:
         if self.reason or time.monotonic() < self._next:
             return
-        if status.stop_asked(self._store, self._study):  # first, for Ray does not answer once its head is gone
-            self.reason = "the study was told to stop"
+        if status.stop_requested(self._store, self._study):  # first, since Ray does not answer once its head is gone
+            self.reason = "the study was asked to stop"
         elif _machine_is_drained():
             self.reason = f"its machine, {socket.gethostname()}, is going away"
         if self.reason:
@@ -145,7 +145,7 @@ class _Watch:
 
 
 def _machine_is_drained() -> bool:
-    """Tell whether Ray is about to stop this node; Ray tells so only by an interface that may change."""
+    """Return whether Ray is draining this node, which only a private interface of Ray knows."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
         return False
@@ -156,18 +156,18 @@ def _machine_is_drained() -> bool:
 
 
 def _keep_compiled_code_on_this_machine() -> None:
-    """Let numba keep what it compiles on a local disk: a home folder may be shared by machines of other kinds."""
+    """Set numba's cache to a local disk: a home folder may be shared by machines with other processors."""
     if "NUMBA_CACHE_DIR" in os.environ or "numba" in sys.modules:
         return
     folder = Path(tempfile.gettempdir()) / f"offpiste-numba-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    about = folder.lstat()
-    if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022:
-        os.environ["NUMBA_CACHE_DIR"] = str(folder)  # else somebody else could put code there
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        os.environ["NUMBA_CACHE_DIR"] = str(folder)  # only if no other user can put code there
 
 
 class _RayWorkers:
-    """Ray's workers."""
+    """The `Workers` of a study on Ray."""
 
     def __init__(self, ray: Any, study: Study, location: str, accept_version: bool) -> None:
         self._ray = ray
@@ -175,11 +175,11 @@ class _RayWorkers:
         self._study = study
         self._arguments = (location, study.name, study.keep, accept_version, str(Path.cwd()))
         self._runs: dict[Any, str] = {}
-        self.most = max((self._needs(run) for run in study.runs), key=lambda needs: needs["memory"])
-        """What the run that needs most occupies."""
+        self.max_needs = max((self._needs(run) for run in study.runs), key=lambda needs: needs["memory"])
+        """The resources of the run that needs the most memory."""
 
     def slots(self) -> int:
-        return sum(slots_on(node["Resources"], self.most) for node in self._ray.nodes() if node["Alive"])
+        return sum(slots_on(node["Resources"], self.max_needs) for node in self._ray.nodes() if node["Alive"])
 
     def start(self, run: RunConfig) -> None:
         needs = self._needs(run)
@@ -217,20 +217,20 @@ class _RayWorkers:
 
 
 def slots_on(node: dict[str, float], needs: dict[str, float]) -> int:
-    """Return how many runs fit a machine at once."""
+    """Return how many runs fit on a machine at once."""
     return min(int(node.get(kind, 0.0) / amount + 1e-9) for kind, amount in needs.items() if amount > 0)
 
 
-def _shown(needs: dict[str, float]) -> str:
+def _needs_text(needs: dict[str, float]) -> str:
     return f"{needs['CPU']:g} CPUs, {needs['GPU']:g} GPUs and {needs['memory'] / 1e9:.1f} GB of memory"
 
 
 @contextmanager
-def _cluster(address: str | None, tell: Callable[[str], None]) -> Iterator[Any]:
-    """Join a cluster, or start one on this machine for as long as this lasts."""
+def _cluster(address: str | None, log: Callable[[str], None]) -> Iterator[Any]:
+    """Connect to a Ray cluster, or start one on this machine and shut it down at the end."""
     address = address or os.environ.get("RAY_ADDRESS")
     if address and "://" in address:
-        raise ConfigError(f"start the driver on a machine of the cluster, with its address, not through {address}")
+        raise ConfigError(f"the address must be auto or HOST:PORT, got {address}; run this on a machine of the cluster")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_AUTH_MODE", "token")  # both are read when Ray is first imported
     if not address and not os.environ.get("RAY_AUTH_TOKEN_PATH"):
@@ -238,11 +238,11 @@ def _cluster(address: str | None, tell: Callable[[str], None]) -> Iterator[Any]:
     ray = _import_ray()
     _join(ray, address)
     machines = sum(node["Alive"] for node in ray.nodes())
-    tell(f"Ray {ray.__version__}, {address or 'started here'}: {machines} machine{'s' * (machines != 1)}")
+    log(f"Ray {ray.__version__}, {address or 'started here'}: {machines} machine{'s' * (machines != 1)}")
     try:
         yield ray
     except ray.exceptions.RayError as error:
-        raise OffpisteError(f"the cluster is gone ({_first_line(error)}); the same command continues") from error
+        raise OffpisteError(f"lost the cluster ({_first_line(error)}); the same command resumes the study") from error
     finally:
         ray.shutdown()
 
@@ -253,13 +253,13 @@ def _join(ray: Any, address: str | None) -> None:
         options = {"address": "local", "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     for tries_left in reversed(range(START_TRIES)):
         try:
-            # Ray puts the current folder first in the search path of its workers, where a numpy.py would be run.
+            # Ray puts the current folder first in its workers' search path, so a numpy.py in it would be imported.
             with chdir(sys.prefix):
                 ray.init(**options, log_to_driver=False, logging_level=logging.WARNING)
             return
         except Exception as error:  # Ray raises many kinds
             ray.shutdown()
-            if address or not tries_left:  # on a busy machine, Ray's own patience with its processes may end too soon
+            if address or not tries_left:  # on a busy machine, Ray's own time limits may be too short
                 what = f"cannot join the cluster at {address}" if address else "cannot start Ray here"
                 raise OffpisteError(f"{what}: {_first_line(error)}") from error
 
@@ -272,13 +272,13 @@ def _import_ray() -> Any:
     return ray
 
 
-def _shareable(location: str) -> Folder:
-    """Return the store; refuse a URL with keys in it, since Ray logs command lines."""
+def _open_without_keys(location: str) -> Folder:
+    """Return the store; refuse a URL with a key in it, since Ray logs command lines."""
     store = Folder(location)
     if store.holds_keys:
         raise ConfigError(
-            "the store's URL holds a key, and Ray keeps the command lines of its drivers; set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY where the machines are started, or give them a role, and leave the key out"
+            "the store's URL must hold no key, because Ray logs the command lines of its drivers; set "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY where the machines are started, or give them a role"
         )
     return store
 

@@ -1,10 +1,13 @@
-"""Keep of a finished run its weights, bonus models and tables, and drop the replay that it cannot resume without.
+"""Keep the weights, bonus models and tables of a finished run, and drop the replay, without which it cannot resume.
 
-A manifest of the newest attempt is written that names less than that of the last checkpoint, or replaces it where that
-attempt wrote it; then what it does not name is deleted, and a mark is written. Each of these may be the last thing that
-a process does; calling again continues from there. An attempt that begins before the manifest was written is seen after
-that, and nothing is deleted; one that begins later sees the new manifest and refuses to train (`offpiste.run.train`).
-An older attempt that wakes in the middle of its last save sees a manifest of a newer one, and deletes nothing.
+Three steps, after each of which the process may die; calling again continues:
+1. Write a manifest of the newest attempt that lists only what is kept, over that attempt's last manifest if it has one.
+2. Delete all objects that this manifest does not list.
+3. Write results.json.
+
+Concurrent attempts are safe. One that begins before step 1 is detected before step 2, and nothing is deleted. One that
+begins later finds the new manifest and refuses to train (`offpiste.run.train`). An older one that wakes in its last
+save finds the manifest of a newer attempt and deletes nothing.
 """
 
 import json
@@ -25,14 +28,14 @@ from offpiste.store.storage import Folder
 
 
 def keep_results(folder: Folder) -> None:
-    """Drop all that a finished run needs only to resume; do nothing if another attempt has begun since it finished."""
+    """Drop what a finished run needs only to resume; do nothing if another attempt has begun since it finished."""
     status = json.loads(folder.get(layout.STATUS) or b"{}")
     attempt = status.get("attempt")
     if status.get("state") != "finished" or attempt != attempt_names(folder)[-1]:
         return
     names = folder.list(layout.MANIFESTS)
     if not names:
-        raise CheckpointError(f"{folder.location} holds no checkpoint, so there is nothing to keep")
+        raise CheckpointError(f"{folder.location} holds no checkpoint to keep results of; train the run first")
     newest, manifest = names[-1], read_manifest(folder, names[-1])
     if layout.REPLAY in manifest["objects"]:
         manifest = _only_results(folder, manifest, attempt)
@@ -47,7 +50,7 @@ def keep_results(folder: Folder) -> None:
 
 
 def _only_results(folder: Folder, manifest: dict[str, Any], attempt: str) -> dict[str, Any]:
-    """Return an attempt's manifest of what is kept; the weights are written anew, without target and optimiser."""
+    """Return the manifest of what is kept; writes the online weights, without target network and optimiser."""
     objects = layout.of_kinds(manifest["objects"], *layout.RESULT_KINDS)
     agent = arrays.unpack(read_object(folder, manifest["objects"][layout.AGENT]))
     weights = arrays.pack({key: value for key, value in agent.items() if key.startswith(layout.ONLINE)})

@@ -1,12 +1,12 @@
-"""A study: a TOML file that says which runs there are.
+"""A study: a TOML file that describes its runs.
 
-games      names of games or of suites              seeds   the same for every method
+games      names of games or suites                 seeds   the same for every method
 methods    names, or tables with `name` or `bonus`, `settings` and a `grid` of named axes, each over one setting
-frames     where to stop, if not where the world says
-keep       results (weights and records) or all (the replay too)
-settings   what all runs share                      resources   what one run occupies
+frames     length of a run, if not the world's default
+keep       results (weights and records) or all (the replay, too)
+settings   shared by all runs                       resources   of one run
 
-The order of the runs is that of the seeds first, so that every game and method is seen early.
+Runs are ordered by seed first, so that every game and method starts early.
 """
 
 import itertools
@@ -24,19 +24,19 @@ from offpiste.parsing import Range, from_dict, read_settings, to_dict
 from offpiste.worlds.registry import SUITES, check_game
 
 _OWN_KEYS = ("game", "method", "variant", "seed", "frames")
-"""Settings of a run that a study says elsewhere."""
+"""Settings of a run that have a key of their own in a study."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one run occupies while it trains."""
+    """What one run needs while it trains."""
 
     cpus: Annotated[float, Range(min=0)] = 1.0
     """Processor cores."""
     gpus: Annotated[float, Range(min=0)] = 0.0
     """GPUs; with 0.25, four runs share one."""
     memory_gb: Annotated[float, Range(min=0)] = 0.0
-    """Memory in gigabytes; 0, or left out, it is estimated from the settings of the run."""
+    """Memory in gigabytes; 0, the default, estimates it from the settings of the run."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Axis:
     """One named axis of a grid."""
 
     setting: str = ""
-    """The setting it varies, as in bonus.scale or bonus.options.learning_rate."""
+    """The setting it varies, such as bonus.scale or bonus.options.learning_rate."""
     values: list[Any] = field(default_factory=list)
 
 
@@ -53,20 +53,20 @@ class Arm:
     """One method of a study."""
 
     name: str = ""
-    """The method's name; with a bonus it may be left out, or be a new one."""
+    """The method's name; with a bonus it is optional, and may be a new one."""
     bonus: str = ""
-    """A bonus of your own as module:Class, or an installed one's name, as with `offpiste train --bonus`."""
+    """A bonus of your own as module:Class, or the name of an installed one, as with `offpiste train --bonus`."""
     variant: str = ""
-    """What to call it where its settings differ from a known method's; left out, those settings are listed."""
+    """A name for settings that differ from a known method's; by default, those settings are listed."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of this arm only."""
     grid: dict[str, Any] = field(default_factory=dict)
-    """Named axes; the arm becomes one variant for each combination of their values."""
+    """Named axes; the arm becomes one variant per combination of their values."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """The runs of a study, and what it says about all of them."""
+    """The runs of a study, and what they share."""
 
     name: str
     runs: tuple[RunConfig, ...]
@@ -74,12 +74,12 @@ class Study:
     resources: Resources
     keep: Literal["results", "all"]
     bonus_sources: Mapping[str, str | None] | None = None
-    """The hash of each bonus's file, by the name of the bonus, once `load_bonuses` has been asked."""
+    """The hash of each bonus's file, by the bonus's name; None before `load_bonuses`."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """The keys that the file of a study may have."""
+    """The keys of a study's file."""
 
     games: list[str] = field(default_factory=list)
     methods: list[Any] = field(default_factory=list)
@@ -91,17 +91,17 @@ class _File:
 
 
 def read_study(path: str | Path) -> Study:
-    """Read a study from its file, whose name without .toml is the study's."""
+    """Read a study from its file; the study's name is that of the file without .toml."""
     return make_study(Path(path).stem, read_settings(path))
 
 
 def make_study(name: str, content: Mapping[str, Any]) -> Study:
-    """Make a study of what its file says; refuse what makes no sense."""
+    """Make a study from the content of its file; ConfigError if it is invalid."""
     file = from_dict(_File, dict(content))
     arms = tuple(_arm(entry) for entry in file.methods)
     for key, found in (("games", file.games), ("methods", file.methods), ("seeds", file.seeds)):
         if not found:
-            raise ConfigError(f"the study {name!r} names no {key}")
+            raise ConfigError(f"{key} of the study {name!r} must be a list of at least one, got []")
     _refuse_own_keys(file.settings, "settings")
     runs = tuple(
         run
@@ -112,13 +112,15 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
     )
     twice = [run_id for run_id, count in Counter(run.run_id for run in runs).items() if count > 1]
     if twice:
-        raise ConfigError(f"the study {name!r} names the run {twice[0]} twice; is a game, value or seed listed twice?")
+        raise ConfigError(
+            f"the runs of the study {name!r} must differ, got {twice[0]} twice; list each game, value and seed once"
+        )
     _check_resources(file.resources, runs)
     return Study(name, runs, arms, file.resources, file.keep)
 
 
 def load_bonuses(study: Study) -> Study:
-    """Refuse options that a bonus does not have; return the study with the hashes of their files. Loads torch, too."""
+    """Return the study with the hashes of its bonuses' files; ConfigError for unknown options. Imports torch."""
     from offpiste.bonuses.registry import options_of, source_digest
 
     seen: set[str] = set()
@@ -134,22 +136,22 @@ def axes_of(arm: Arm) -> dict[str, Axis]:
     axes = {}
     for name, content in arm.grid.items():
         if not isinstance(content, dict):
-            raise ConfigError(f"grid.{name} is a table with setting and values, not {content!r}")
+            raise ConfigError(f"grid.{name} must be a table with setting and values, got {content!r}")
         axis = from_dict(Axis, content, where=f"grid.{name}.")
         if not axis.setting or not axis.values:
-            raise ConfigError(f"grid.{name} needs a setting and a list of values")
+            raise ConfigError(f"grid.{name} must have a setting and at least one value, got {content!r}")
         axes[name] = axis
     return axes
 
 
 def points_of(arm: Arm) -> list[dict[str, Any]]:
-    """Return every combination of the values on an arm's axes; one empty combination where it has no grid."""
+    """Return every combination of the values on an arm's axes; one empty combination if it has no grid."""
     axes = axes_of(arm)
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*(axes[name].values for name in axes))]
 
 
 def shown(value: Any) -> str:
-    """Return a value as it stands in the name of a run: 0.00005, 2, true, 16-32-32."""
+    """Return a value as it appears in the name of a run: 0.00005, 2, true, 16-32-32."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -165,7 +167,7 @@ def _runs(game: str, arm: Arm, seed: int, frames: int | None, shared: Mapping[st
     plain = to_dict(base_run(game, arm.name or None, arm.bonus or None))
     plain = _merged(_merged(plain, shared), arm.settings)
     own = arm.variant
-    if not own and not arm.bonus:  # a known method with other settings; those of a bonus of one's own are its own
+    if not own and not arm.bonus:  # other settings of a known method; those of a bonus of your own are no variant
         own = ",".join(f"{key}={shown(value)}" for key, value in _leaves(arm.settings))
     for point in points_of(arm):
         settings = plain
@@ -180,12 +182,12 @@ def _arm(entry: Any) -> Arm:
     if isinstance(entry, str):
         return Arm(name=entry)
     if not isinstance(entry, dict) or not (entry.get("name") or entry.get("bonus")):
-        raise ConfigError(f"a method of a study is a name, or a table with a name or a bonus, not {entry!r}")
+        raise ConfigError(f"a method of a study must be a name, or a table with a name or a bonus, got {entry!r}")
     arm = from_dict(Arm, entry, where="methods.")
-    of_arm = arm.name or arm.bonus
-    _refuse_own_keys(arm.settings, f"the settings of {of_arm}")
+    label = arm.name or arm.bonus
+    _refuse_own_keys(arm.settings, f"the settings of {label}")
     for axis in axes_of(arm).values():
-        _refuse_own_keys(_nested(axis.setting, None), f"the grid of {of_arm}")
+        _refuse_own_keys(_nested(axis.setting, None), f"the grid of {label}")
     return arm
 
 
@@ -207,25 +209,25 @@ def _refuse_own_keys(settings: Mapping[str, Any], where: str) -> None:
     for key in _OWN_KEYS:
         if key in settings:
             plural = {"game": "games", "method": "methods", "seed": "seeds"}.get(key, key)
-            raise ConfigError(f"{where} cannot set {key!r}; a study says that under {plural!r}")
+            raise ConfigError(f"{where} cannot set {key!r}; set {plural!r} of the study")
     if "name" in (settings.get("bonus") or ()):
-        raise ConfigError(f"{where} cannot set 'bonus.name'; say `bonus` in a table [[methods]] of the study")
+        raise ConfigError(f"{where} cannot set 'bonus.name'; set `bonus` in a table [[methods]] of the study")
 
 
 def _check_resources(resources: Resources, runs: tuple[RunConfig, ...]) -> None:
     if resources.cpus == resources.gpus == 0:
-        raise ConfigError("a run needs a part of a processor: set resources.cpus")
+        raise ConfigError("resources.cpus must be > 0 without a GPU, got 0; a run needs a part of a processor")
     for run in runs:
         on_gpu = run.machine.device != "cpu"
         if on_gpu != (resources.gpus > 0):
             raise ConfigError(
-                f"settings.machine.device is {run.machine.device!r} and resources.gpus is {shown(resources.gpus)}: "
+                f"settings.machine.device is {run.machine.device!r} and resources.gpus is {shown(resources.gpus)}; "
                 "set both for a GPU, or neither"
             )
         if run.machine.threads > max(1.0, resources.cpus):
             raise ConfigError(
-                f"settings.machine.threads is {run.machine.threads}, more than resources.cpus, "
-                f"{shown(resources.cpus)}: raise that, or runs get into each other's way"
+                f"settings.machine.threads must be <= resources.cpus, {shown(resources.cpus)}, got "
+                f"{run.machine.threads}; raise resources.cpus, or runs slow each other down"
             )
 
 

@@ -1,9 +1,9 @@
-"""What the store says of a study: how far each run is, which ones are set aside, and whether the study shall stop.
+"""The status of a study, read from its store: the progress of each run, quarantines, and stop requests.
 
-Run folders are the only truth. Three objects are added to what `run` writes there:
-quarantine.json            in a run's folder: it is not tried again until someone lifts this
-results.json               in a run's folder: it is finished, and only its results were kept
-studies/NAME/stop.json     in the store: whoever works on this study saves and stops
+The run folders are the only source of truth. A study adds three objects to what `run` writes:
+quarantine.json            in a run's folder: the run is quarantined, and not tried again until this is deleted
+results.json               in a run's folder: the run is finished, and only its results were kept
+studies/NAME/stop.json     in the store: workers of this study save a checkpoint and stop, and so does its driver
 """
 
 import json
@@ -21,30 +21,30 @@ from offpiste.store.run_folder import finished_frames, mismatch
 from offpiste.store.storage import Folder
 
 STALE_SECONDS = 300.0
-"""A run that has not renewed its status for this long is stale; it does so every half minute."""
+"""Age of status.json at which a running run is stale; it is written every half minute."""
 STATES = ("done", "running", "stale", "waiting", "failed")
 _READERS = 32
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How far one run is."""
+    """The progress of one run."""
 
     run_id: str
     state: str
-    """done, running, stale (no news for long), waiting (for a first or a next attempt) or failed (set aside)."""
+    """done; running; stale: running, but its status is old; waiting: for its first or next attempt; or failed: not
+    tried again, because it is quarantined or its folder cannot be resumed as this run."""
     frames: int
     target_frames: int
     steps_per_second: float | None
     seconds_left: float | None
     seconds_since_news: float | None
-    """Age of the status; None where there is none."""
+    """Age of status.json; None if there is none."""
     note: str
-    """What a person should know: the error of a failed run, or that a checkpoint could not be written."""
+    """A message for the user: why a run failed, or that a checkpoint could not be written."""
     quarantined: bool
-    """Whether it was set aside; a run may also count as failed because its folder holds another run."""
     only_results: bool
-    """Whether the replay was dropped, so that the run cannot go on."""
+    """Whether the replay was dropped, so that the run cannot be resumed."""
 
 
 def read_all(
@@ -54,7 +54,7 @@ def read_all(
     *,
     accept_version: bool = False,
 ) -> list[RunStatus]:
-    """Return the status of every run, read side by side."""
+    """Return the status of every run, read concurrently."""
     with ThreadPoolExecutor(_READERS) as pool:
         return list(pool.map(lambda run: read_one(store, run, bonus_sources, accept_version=accept_version), runs))
 
@@ -68,75 +68,75 @@ def read_one(
 ) -> RunStatus:
     """Return the status of one run; `bonus_sources` as for `run_folder.mismatch`."""
     folder, now = store.below(run.run_id), datetime.now(UTC)
-    there = folder.list()
-    status = _read(folder, layout.STATUS) if layout.STATUS in there else {}
-    finished = finished_frames(there)
+    names = folder.list()
+    status = _read(folder, layout.STATUS) if layout.STATUS in names else {}
+    finished = finished_frames(names)
     state, note = _state(status, finished, run), str(status.get("note", ""))
     age = (now - datetime.fromisoformat(status["at"])).total_seconds() if "at" in status else None
     if state == "running" and (age is None or age > STALE_SECONDS):
         state = "stale"
-    done = max(int(status.get("frames", 0)), finished)
-    if layout.RESULTS in there and state != "done":
-        state, note = "failed", f"only the results at {done:,} frames were kept, so it cannot go on; use another store"
-    if layout.RUN in there:
-        about = _read(folder, layout.RUN)
-        if other := mismatch(about, run, bonus_sources, accept_version=accept_version):
+    frames = max(int(status.get("frames", 0)), finished)
+    if layout.RESULTS in names and state != "done":
+        state, note = "failed", f"only the results at {frames:,} frames were kept: it cannot resume; use another store"
+    if layout.RUN in names:
+        stored = _read(folder, layout.RUN)
+        if other := mismatch(stored, run, bonus_sources, accept_version=accept_version):
             state, note = "failed", f"the folder holds {other}"
-    if layout.QUARANTINE in there:
+    if layout.QUARANTINE in names:
         state, note = "failed", str(_read(folder, layout.QUARANTINE).get("error", ""))
     return RunStatus(
         run_id=run.run_id,
         state=state,
-        frames=done,
+        frames=frames,
         target_frames=run.frames,
         steps_per_second=status.get("steps_per_second") if state == "running" else None,
         seconds_left=status.get("seconds_left") if state == "running" else None,
         seconds_since_news=age,
         note=note,
-        quarantined=layout.QUARANTINE in there,
-        only_results=layout.RESULTS in there,
+        quarantined=layout.QUARANTINE in names,
+        only_results=layout.RESULTS in names,
     )
 
 
 def quarantine(folder: Folder, error: str, details: str) -> None:
-    """Set a run aside, with the error's last line and all that is known about it."""
-    about = {"at": utc_now(), "error": error, "details": details}
-    folder.put(layout.QUARANTINE, json.dumps(about, indent=1).encode())
+    """Quarantine a run, with the last line of its error and the traceback."""
+    content = {"at": utc_now(), "error": error, "details": details}
+    folder.put(layout.QUARANTINE, json.dumps(content, indent=1).encode())
 
 
-def lift(folder: Folder) -> bool:
-    """Let a run that was set aside be tried again; tell whether it was."""
+def lift_quarantine(folder: Folder) -> bool:
+    """Let a quarantined run be tried again; return whether it was quarantined."""
     if layout.QUARANTINE not in folder.list():
         return False
     folder.delete(layout.QUARANTINE)
     return True
 
 
-def ask_to_stop(store: Folder, study: str) -> None:
-    """Ask whoever works on a study to save and stop."""
-    store.put(_stop_mark(study), json.dumps({"at": utc_now()}).encode())
+def request_stop(store: Folder, study: str) -> None:
+    """Ask the driver and workers of a study to save and stop."""
+    store.put(_stop_request(study), json.dumps({"at": utc_now()}).encode())
 
 
-def stop_asked(store: Folder, study: str) -> bool:
-    """Tell whether a study shall stop; a store that does not answer does not stop it."""
+def stop_requested(store: Folder, study: str) -> bool:
+    """Return whether a study was asked to stop; a store that does not answer is no request."""
     try:
-        return store.get(_stop_mark(study)) is not None
+        return store.get(_stop_request(study)) is not None
     except StoreError:
         return False
 
 
-def take_back_stop(store: Folder, study: str) -> None:
-    """Let a study go on."""
-    store.delete(_stop_mark(study))
+def clear_stop(store: Folder, study: str) -> None:
+    """Withdraw the request to stop a study."""
+    store.delete(_stop_request(study))
 
 
-def _stop_mark(study: str) -> str:
+def _stop_request(study: str) -> str:
     return f"studies/{study}/stop.json"
 
 
 def _state(status: dict[str, Any], finished: int, run: RunConfig) -> str:
     skip = run.world.frame_skip
-    if status.get("state") == "finished":  # also before there were marks
+    if status.get("state") == "finished":  # runs of older versions have no finished-N.json
         finished = max(finished, int(status["frames"]))
     if finished // skip >= run.frames // skip:
         return "done"

@@ -1,6 +1,6 @@
-"""From a bonus to a verdict: tuned in one small world, then tried in all of them.
+"""A trial of a bonus: tune it in one small world, then run it in all of them.
 
-A trial is made of studies like any other, in one store: it can be killed at any time, and the same trial continues.
+A trial consists of ordinary studies in one store, so it may be killed at any time and resumed.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ QUICK_GAMES, QUICK_SEEDS = (GAME, "catch"), 3
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried, and how far."""
+    """A bonus, the games to run it in, and the number of seeds."""
 
     bonus: str
     """Name of a method or a bonus, or module:Class."""
@@ -31,27 +31,27 @@ class Trial:
 
     @property
     def method(self) -> str:
-        """The name under which its runs are kept."""
+        """The method name of its runs."""
         return self.bonus if self.bonus in METHODS else choose(None, self.bonus)[0]
 
     @property
     def bonus_name(self) -> str:
-        """The bonus itself."""
+        """The name or module:Class of the bonus itself."""
         return METHODS[self.bonus].bonus.name if self.bonus in METHODS else self.bonus
 
     @property
     def is_tuned(self) -> bool:
-        """Whether the constants for small worlds are published, or there are none."""
+        """Whether constants for small worlds are published, or there is no bonus to tune."""
         row = METHODS.get(self.bonus)
         return row is not None and (CONSTANTS in row.constants or row.bonus.name == "none")
 
     def tuning(self, grid: Grid) -> tuple[Study, dict[str, Any]]:
-        """Return the study that tries every setting of a grid, and its file's content."""
+        """Return the study of every setting of a grid, and the content of its file."""
         arm = self._arm() | {"grid": grid.axes()}
         return self._study("tuning", {"games": [GAME], "methods": [arm], "seeds": list(SEEDS)})
 
     def result(self, setting: dict[str, Any]) -> tuple[Study, dict[str, Any]]:
-        """Return the study of all worlds with one setting, and its file's content."""
+        """Return the study of all games with one setting, and the content of its file."""
         arm = self._arm() | ({"settings": {"bonus": setting}} if setting else {})
         content = {"games": list(self.games), "methods": [arm], "seeds": list(range(self.seeds))}
         return self._study("result", content)
@@ -67,20 +67,20 @@ class Trial:
 
 
 def tune(trial: Trial, grid: Grid, location: str, run: Callable[[Study, dict[str, Any]], None]) -> dict[str, Any]:
-    """Try a grid, and once more beside it where the best is at its edge; return the best setting of the bonus.
+    """Return the best setting of a grid; if that is at an edge, extend the grid there once.
 
-    `run` sees a study through.
+    `run` runs a study, given with the content of its file, until all its runs are done.
     """
     run(*trial.tuning(grid))
     setting = best_of(trial, location)
-    if beside := grid.moved(setting["scale"]):
-        run(*trial.tuning(beside))
+    if extension := grid.extended(setting["scale"]):
+        run(*trial.tuning(extension))
         setting = best_of(trial, location)
     return setting
 
 
 def best_of(trial: Trial, location: str) -> dict[str, Any]:
-    """Return the setting of the bonus with which its finished runs of tuning did best."""
+    """Return the setting of the bonus with the best score among the finished runs of the tuning."""
     scores: dict[str, list[tuple[float, float]]] = defaultdict(list)
     settings: dict[str, dict[str, Any]] = {}
     for summary in summarise(load(location)):
@@ -89,12 +89,12 @@ def best_of(trial: Trial, location: str) -> dict[str, Any]:
             scores[run.variant].append((summary.evaluation, summary.area))
             settings[run.variant] = _setting(run.settings)
     if not scores:
-        raise OffpisteError(f"no run of the tuning in {location} is finished; `offpiste study status` tells why")
+        raise OffpisteError(f"no run of the tuning in {location} is finished; `offpiste study status` shows why")
     return settings[best_setting(scores)]
 
 
 def _setting(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return scale and options of the bonus of a run."""
+    """Return scale and options of the bonus, from the flat settings of a run."""
     prefix = "bonus.options."
     options = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
     return {"scale": settings["bonus.scale"], "options": options}
