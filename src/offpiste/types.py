@@ -58,7 +58,8 @@ class Batch:
     steps: NDArray[np.int64]
     """[batch]: how many of the n steps are of the same episode as the first."""
     terminal: NDArray[np.bool_]
-    """[batch]: whether the episode terminated within the n steps; frames and actions after that are not of it."""
+    """[batch]: whether the game ended within the n steps, so that nothing is bootstrapped. Beyond `steps`, frames and
+    actions are of other episodes, here and where an episode was truncated."""
 
     @property
     def states(self) -> NDArray[np.uint8]:

@@ -148,6 +148,11 @@ class PaysInfinity(Good):
         return 0.0 * math.inf if self.steps == 2_250 else super().observe(transition)
 
 
+class PaysMoreThanTheReplayHolds(Good):
+    def observe(self, transition: Transition) -> Any:
+        return 1e39 if self.steps == 99 else super().observe(transition)
+
+
 class PaysLessThanNothing(Good):
     def observe(self, transition: Transition) -> Any:
         return super().observe(transition) - 0.3

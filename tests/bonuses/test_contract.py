@@ -61,6 +61,7 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.Raises, Check.NUMBER, r"observe raised ZeroDivisionError: .* \(line \d+ of its file\) at step 1,500"),
         (broken.CannotReadReadOnly, Check.NUMBER, r"observe raised TypeError: .*read-only.* at step 1$"),
         (broken.PaysNaN, Check.FINITE, r"must return a finite number, got nan at step 100; "),
+        (broken.PaysMoreThanTheReplayHolds, Check.FINITE, r"must return a finite number, got 1e\+39 at step 100; "),
         (broken.PaysInfinity, Check.FINITE, r"must return a finite number, got nan at step 2,251; "),
         (
             broken.PaysLessThanNothing,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from itertools import islice
 from typing import Any
 
@@ -234,13 +235,16 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_so() -> None:
         take(loop, 8)
 
 
-def test_a_bonus_that_is_not_finite_stops_the_run_before_anything_learns_from_it() -> None:
+@pytest.mark.parametrize("wrong", [math.nan, -math.inf, 1e39])  # the replay stores float32
+def test_a_bonus_that_is_not_finite_stops_the_run_before_anything_learns_from_it(wrong: float) -> None:
     class Diverges(NumberedBonus):
         def observe(self, transition: Transition) -> float:
-            return math.nan if super().observe(transition) == 7 else 1.0
+            return wrong if super().observe(transition) == 7 else 1.0
 
     loop = Loop(small_run(bonus=BonusConfig(name="stub")), Diverges())
-    with pytest.raises(NotFinite, match=r"the bonus must be finite, got nan at step 7; .*offpiste check-bonus"):
+    with pytest.raises(
+        NotFinite, match=rf"the bonus must be finite, got {re.escape(str(wrong))} at step 7; .*check-bonus"
+    ):
         take(loop, 8)
     assert loop.replay.added < 7 + 4  # three blank entries come before the first step
 

@@ -414,9 +414,20 @@ def test_a_folder_with_another_run_is_refused_and_every_difference_named(tmp_pat
     assert str(caught.value) == (
         f"{tmp_path} holds another run: agent.learning_rate is 6.25e-05 there and 0.5 here; "
         "seed is 0 there and 3 here. Resume that run with its own settings, or store this one elsewhere: "
-        "--variant NAME while you tune, --method NAME, or another --out"
+        "--variant NAME while you tune, or another --out"
     )
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_run_that_has_more_frames_than_asked_for_is_finished_at_those(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    train(tiny_run(frames=16), folder)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*finished*")}
+    assert before
+    again = train(tiny_run(frames=8), folder)
+    assert (again.state, again.frames, again.target_frames) == ("finished", 16, 16)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*finished*")} == before
+    assert status(tmp_path)["target_frames"] == 16
 
 
 def test_frames_and_machine_may_differ_from_one_attempt_to_the_next(tmp_path: Path) -> None:

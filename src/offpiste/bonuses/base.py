@@ -34,6 +34,10 @@ class Context:
     device: str = "cpu"
 
 
+MAX_INTRINSIC = float(np.finfo(np.float32).max)
+"""The largest intrinsic reward, unscaled: the replay stores float32."""
+
+
 class Bonus(Protocol):
     """An intrinsic reward. Any class with these methods will do; it need not inherit from this one.
 

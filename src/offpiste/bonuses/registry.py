@@ -27,7 +27,7 @@ from offpiste.methods import METHODS
 from offpiste.parsing import from_dict
 
 ENTRY_POINTS = "offpiste.bonuses"
-_METHODS = ("observe", "state", "load_state")
+_REQUIRED = ("observe", "state", "load_state")
 
 
 def built_in() -> dict[str, str]:
@@ -101,9 +101,9 @@ def build(config: BonusConfig, context: Context) -> Bonus | None:
     options = options_of(config)
     with seeded_globals(int(context.generator.integers(2**63))):
         made: Bonus = find(config.name)(options, context)
-    if missing := [name for name in _METHODS if not callable(getattr(made, name, None))]:
+    if missing := [name for name in _REQUIRED if not callable(getattr(made, name, None))]:
         raise ConfigError(
-            f"the bonus {config.name!r} has no method {' and no '.join(missing)}; a bonus has {', '.join(_METHODS)}"
+            f"the bonus {config.name!r} has no method {' and no '.join(missing)}; a bonus has {', '.join(_REQUIRED)}"
         )
     return made
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from offpiste.errors import StoreError
-from offpiste.run.loop import new_replay
+from offpiste.run.parts import new_replay
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import newest_whole

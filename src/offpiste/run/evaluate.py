@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
-from offpiste.run.loop import new_agent
+from offpiste.run.parts import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout

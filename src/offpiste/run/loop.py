@@ -1,6 +1,6 @@
 """The algorithm: update, act, step, intrinsic reward, store; one agent step at a time, in Dopamine's order.
 
-The loop knows nothing of files, and the tracker does its counting. Between two steps `state` and `immutable` return
+The loop reads and writes no files, and the tracker does its counting. Between two steps `state` and `immutable` return
 everything that later steps depend on, and `load_state` restores it.
 """
 
@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic, n_step_returns
-from offpiste.agent.rainbow import Rainbow
-from offpiste.agent.replay import Replay
-from offpiste.bonuses.base import Bonus, Context, LearningBonus
-from offpiste.bonuses.registry import build
+from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus
 from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
+from offpiste.run.parts import build_bonus, new_agent, new_replay
 from offpiste.run.tracker import Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.store import layout
@@ -93,11 +91,9 @@ class Loop:
 
     def _intrinsic(self, bonus: Bonus, transition: Transition) -> float:
         intrinsic = bonus.observe(transition)
-        if not math.isfinite(intrinsic):
-            step = self.tracker.training_steps + 1
-            raise NotFinite(
-                f"the bonus must be finite, got {intrinsic} at step {step:,}; run offpiste check-bonus on it"
-            )
+        if not abs(intrinsic) <= MAX_INTRINSIC:  # NaN is not, either
+            at = f"at step {self.tracker.training_steps + 1:,}"
+            raise NotFinite(f"the bonus must be finite, got {intrinsic} {at}; run offpiste check-bonus on it")
         return intrinsic
 
     def _evaluation_step(self) -> Step:
@@ -138,23 +134,3 @@ class Loop:
         self.replay.load_state(state[layout.REPLAY], immutable)
         if self.bonus is not None:
             self.bonus.load_state(state[layout.BONUS])
-
-
-def new_agent(config: RunConfig, world: World) -> Rainbow:
-    """Return the untrained agent of a run."""
-    noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
-    weights, device = stream(config.seed, "weights"), config.machine.device
-    return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale)
-
-
-def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
-    """Return the empty replay of a run."""
-    world = config.world
-    return Replay(config.agent, world.state_shape, generator, bootstrap_at_limit=world.bootstrap_at_limit)
-
-
-def build_bonus(config: RunConfig, world: World, generator: np.random.Generator) -> Bonus | None:
-    """Return the untrained bonus of a run, or None where it has none."""
-    stack, height, width = world.state_shape
-    context = Context(config.game, world.action_count, stack, (height, width), generator, config.machine.device)
-    return build(config.bonus, context)

@@ -1,6 +1,7 @@
 """Everything that a run counts: steps, episodes, iterations, phases and coverage, and the rows of its records.
 
-The loop reports each step and each update to it; nothing here changes what the agent does.
+The loop reports each step and each update to it, and asks it for the phase, ε and whether an episode is over; it
+touches neither agent, world nor bonus.
 """
 
 from collections.abc import Mapping

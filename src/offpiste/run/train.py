@@ -104,6 +104,11 @@ class _Attempt:
     def target_steps(self) -> int:
         return self.config.frames // self.config.world.frame_skip
 
+    @property
+    def target_frames(self) -> int:
+        """The frames asked for, or those that the run already has where these are more."""
+        return max(self.config.frames, self.loop.tracker.counted_steps * self.config.world.frame_skip)
+
     def run(self) -> Progress:
         interval = 60.0 * self.config.machine.checkpoint_minutes
         interval *= stream(self.config.seed, f"jitter {self.config.run_id}").uniform(0.9, 1.1)
@@ -164,7 +169,7 @@ class _Attempt:
         return Progress(
             state=state,
             frames=self.loop.tracker.counted_steps * skip,
-            target_frames=self.config.frames,
+            target_frames=self.target_frames,
             iteration=self.loop.tracker.iteration,
             episodes=self.loop.tracker.episodes["train"],
             epsilon=self.loop.tracker.epsilon(self.loop.tracker.training_steps),
@@ -237,7 +242,7 @@ class _Attempt:
         if finished:
             self.checkpoints.stop_if_superseded()
             kept = {table: data for table, data in tables.items() if table != "attempts"}  # more attempts may follow
-            mark_finished(self.folder, self.config.frames, self.about.attempt, self.loop.tracker.all_steps, kept)
+            mark_finished(self.folder, self.target_frames, self.about.attempt, self.loop.tracker.all_steps, kept)
 
     def _at_last(self, write: Callable[[], None]) -> None:
         note = self.note

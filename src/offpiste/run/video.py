@@ -19,7 +19,7 @@ from offpiste.bonuses.registry import is_declared
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
 from offpiste.run.evaluate import evaluation_policy, load_agent
-from offpiste.run.loop import build_bonus
+from offpiste.run.parts import build_bonus
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout

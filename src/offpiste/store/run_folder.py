@@ -39,9 +39,10 @@ def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *,
         return
     sources = {config.bonus.name: bonus_source}
     if found := mismatch(json.loads(data), config, sources, accept_version=accept_version):
+        own_name = "" if config.bonus.name == "none" else "--method NAME, "
         raise RunMismatch(
             f"{folder.location} holds {found}. Resume that run with its own settings, or store this one elsewhere: "
-            "--variant NAME while you tune, --method NAME, or another --out"
+            f"--variant NAME while you tune, {own_name}or another --out"
         )
 
 

@@ -79,7 +79,7 @@ def grid_of(bonus: str, options: Mapping[str, Any] | None = None) -> Grid:
 
 def typical_intrinsic(config: BonusConfig) -> float:
     """Return the median absolute unscaled intrinsic reward over the first steps of a random policy."""
-    from offpiste.run.loop import build_bonus
+    from offpiste.run.parts import build_bonus
 
     run = dataclasses.replace(base_run(GAME), bonus=config)
     world = open_world(GAME, run.world, stream(0, "tuning game"), 0)

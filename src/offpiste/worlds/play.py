@@ -1,4 +1,4 @@
-"""Play in a world without learning, for evaluation, videos, the contract of a bonus, and benchmarks."""
+"""One agent step, and episodes played without learning: for evaluation, videos, the bonus contract and benchmarks."""
 
 from collections.abc import Callable, Iterator
 

@@ -32,8 +32,8 @@ _OTHERS = (
 WORLDS: dict[str, Game] = GAMES | {row.name: row for row in _OTHERS}
 """Every world that has a row, in the order of all lists; other games of the ALE get the defaults."""
 SUITES: dict[str, tuple[str, ...]] = {
-    suite: tuple(row.name for row in WORLDS.values() if row.suite == suite)
-    for suite in ("montezuma", "hard", "training", "small_tuned", "small_hard", "small_easy")
+    name: tuple(row.name for row in WORLDS.values() if row.suite == name)
+    for name in ("montezuma", "hard", "training", "small_tuned", "small_hard", "small_easy")
 }
 """The paper's three suites and those of the small worlds, each in the order of the rows. Scores are never averaged
 across suites: the hard games were chosen because ε-greedy fails on them, the easy ones because it does not."""

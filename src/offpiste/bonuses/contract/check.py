@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Scope, Transition, fault_of_scalars
+from offpiste.bonuses.base import MAX_INTRINSIC, Scope, Transition, fault_of_scalars
 from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
 from offpiste.bonuses.contract.play import (
     COMPARED_STEPS,
@@ -301,7 +301,7 @@ def _judge_visits(paid: NDArray[np.float64], scope: str, findings: Findings) -> 
         f"a new frame paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
         f"and then another new one {_figure(another)}"
     )
-    if not np.isfinite(paid).all():
+    if not (np.abs(paid) <= MAX_INTRINSIC).all():
         for check in (Check.VISITS, Check.SCOPE):
             findings.skip(check, "some of its bonuses are not finite")
     elif last < min(first, another):

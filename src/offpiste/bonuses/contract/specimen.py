@@ -1,7 +1,6 @@
 """One bonus under test: calls that restore the global generators, and checks of all that shows from outside."""
 
 import dataclasses
-import math
 import random
 import sys
 import time
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Context, LearningBonus, LoggingBonus
+from offpiste.bonuses.base import MAX_INTRINSIC, Context, LearningBonus, LoggingBonus
 from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
@@ -166,7 +165,7 @@ class Watch:
             )
         number = _number(value)
         self.paid.append(number)
-        if not math.isfinite(number):
+        if not abs(number) <= MAX_INTRINSIC:  # NaN is not, either
             self.findings.fail(
                 Check.FINITE,
                 f"observe must return a finite number, got {number} {when}; look for divisions by 0, roots and "

@@ -1,0 +1,31 @@
+"""The parts of a run, untrained, as its configuration says: agent, replay, bonus."""
+
+import numpy as np
+
+from offpiste.agent.rainbow import Rainbow
+from offpiste.agent.replay import Replay
+from offpiste.bonuses.base import Bonus, Context
+from offpiste.bonuses.registry import build
+from offpiste.config import RunConfig
+from offpiste.seeding import stream
+from offpiste.worlds.base import World
+
+
+def new_agent(config: RunConfig, world: World) -> Rainbow:
+    """Return the untrained agent of a run."""
+    noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
+    weights, device = stream(config.seed, "weights"), config.machine.device
+    return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale)
+
+
+def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
+    """Return the empty replay of a run."""
+    world = config.world
+    return Replay(config.agent, world.state_shape, generator, bootstrap_at_limit=world.bootstrap_at_limit)
+
+
+def build_bonus(config: RunConfig, world: World, generator: np.random.Generator) -> Bonus | None:
+    """Return the untrained bonus of a run, or None where it has none."""
+    stack, height, width = world.state_shape
+    context = Context(config.game, world.action_count, stack, (height, width), generator, config.machine.device)
+    return build(config.bonus, context)
