@@ -239,7 +239,7 @@ class Entry(NamedTuple):
 
 
 class Transition(NamedTuple):
-    index: int
+    position: int
     priority: float
     frames: list[NDArray[np.uint8]]
     action: int
@@ -383,7 +383,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
         if learns:
             priorities = np.random.default_rng(seed).integers(1, 257, batch_size) / 64.0
             self.replay.update_priorities(batch.indices, priorities)
-            self.naive.update_priorities([item.index for item in expected], priorities.tolist())
+            self.naive.update_priorities([item.position for item in expected], priorities.tolist())
 
     @rule(resumes=st.booleans())
     def save(self, resumes: bool) -> None:
@@ -412,9 +412,9 @@ class ReplayBesideAList(RuleBasedStateMachine):
 
     def compare(self, batch: Batch, expected: list[Transition]) -> None:
         stack = self.naive.stack
-        assert batch.indices.tolist() == [item.index for item in expected]
+        assert batch.indices.tolist() == [item.position for item in expected]
         assert batch.priorities.tolist() == [item.priority for item in expected]
-        assert batch.numbers.tolist() == [self.naive.number(item.index) for item in expected]
+        assert batch.numbers.tolist() == [self.naive.number(item.position) for item in expected]
         assert batch.actions[:, 0].tolist() == [item.action for item in expected]
         assert batch.terminal.tolist() == [item.terminal for item in expected]
         for row, number in enumerate(batch.numbers):
