@@ -163,7 +163,7 @@ def speed() -> bool:
     """Measure a step on one core, in the world with the largest frames; return whether the bars hold."""
     held = True
     for method, most in MAX_MILLISECONDS.items():
-        config = run("open_field", method, 0)
+        config = run("four_rooms", method, 0)
         config = replace(config, exploration=replace(config.exploration, epsilon_decay_steps=1))
         if method == "rnd":
             config = replace(config, bonus=replace(config.bonus, options=config.bonus.options | {"features": 128}))

@@ -148,8 +148,8 @@ def test_on_small_worlds_methods_are_called_better_by_holms_correction_within_ea
     """Seven wins of seven, p = 1/128: enough for the second of seven methods after a first, not for the first."""
     names = ("noisy_nets", "cts", "pixelcnn", "icm", "rnd", "rnd_released", "simhash")
     flat = [0.0] * 10
-    scores = {("open_field", name): flat for name in (BASELINE, *names)}
-    scores["open_field", "cts"] = [1.0] * 7 + [0.0] * 3
+    scores = {("four_rooms", name): flat for name in (BASELINE, *names)}
+    scores["four_rooms", "cts"] = [1.0] * 7 + [0.0] * 3
     write_small_worlds(store, scores)
     evidence = evidence_of(store)
     found = {each.method: each for each in against_baseline_by_game(evidence, SMALL_WORLDS)}
@@ -157,7 +157,7 @@ def test_on_small_worlds_methods_are_called_better_by_holms_correction_within_ea
     assert found["cts"].comparison.p_better == pytest.approx(1 / 128)
     assert found["cts"].call == "not shown"  # 7/128 for all seven
     better = Folder(f"{store.location}-better")
-    write_small_worlds(better, scores | {("open_field", "rnd"): [1.0] * 10, ("key_door", "cts"): [1.0] * 10})
+    write_small_worlds(better, scores | {("four_rooms", "rnd"): [1.0] * 10, ("key_door", "cts"): [1.0] * 10})
     calls = {each.method: each.call for each in against_baseline_by_game(evidence_of(better), SMALL_WORLDS)}
     assert {method for method, call in calls.items() if call == "better"} == {"cts", "rnd"}
 

@@ -98,7 +98,7 @@ def test_the_fewest_seeds_are_those_with_which_a_clear_case_can_be_decided(key: 
         ("ranking-does-not-carry-over", {TUNED, *HARD}),
         ("no-bonus-beats-baseline-everywhere", set(HARD)),
         ("bonuses-hurt-on-easy-worlds", set(EASY)),
-        ("noise-costs-bonuses-more", {"open_field", "noisy_tv"}),
+        ("noise-costs-bonuses-more", {"four_rooms", "noisy_tv"}),
     ],
 )
 def test_a_finding_is_about_its_own_worlds_and_no_others(key: str, worlds: set[str]) -> None:
@@ -171,16 +171,16 @@ def test_bonuses_that_each_fail_on_another_world_beat_the_baseline_on_none_of_th
 def test_a_bonus_with_nothing_to_lose_leaves_open_whether_noise_costs_bonuses_more() -> None:
     """CTS scores nothing in either field; all others lose all that they have."""
     scores = scores_of(
-        20, lambda world, method: float(method == ORACLE or (world == "open_field" and method in BONUSES[1:]))
+        20, lambda world, method: float(method == ORACLE or (world == "four_rooms" and method in BONUSES[1:]))
     )
     verdict = verdict_on("noise-costs-bonuses-more", scores)
     assert verdict.verdict == "not enough evidence"
-    assert verdict.deciding.label == "cts loses more than oracle between open_field and noisy_tv"
+    assert verdict.deciding.label == "cts loses more than oracle between four_rooms and noisy_tv"
 
 
 def test_a_bonus_that_keeps_its_score_under_noise_contradicts_that_all_lose_more() -> None:
     def kept(world: str, method: str) -> float:
-        return float(method in (ORACLE, "icm") or (world == "open_field" and method in BONUSES))
+        return float(method in (ORACLE, "icm") or (world == "four_rooms" and method in BONUSES))
 
     verdict = verdict_on("noise-costs-bonuses-more", scores_of(10, kept))
     assert verdict.verdict == "contradicted"
@@ -193,7 +193,7 @@ def test_losses_are_held_beside_those_of_the_oracle_and_not_beside_nothing() -> 
     scores = scores_of(
         10,
         lambda world, method: (
-            {"open_field": 1.0, "noisy_tv": 0.5 * (method in BONUSES)}.get(world, 0.0) * (method != BASELINE)
+            {"four_rooms": 1.0, "noisy_tv": 0.5 * (method in BONUSES)}.get(world, 0.0) * (method != BASELINE)
         ),
     )
     assert verdict_on("noise-costs-bonuses-more", scores).verdict == "contradicted"
@@ -211,7 +211,7 @@ def test_a_loss_that_is_as_often_less_as_more_is_seldom_called_more(steady: str)
     """All other bonuses lose everything; this one's loss jumps around the oracle's. At ten seeds, the edge of level."""
     generator = np.random.default_rng(0)
     clear = scores_of(
-        10, lambda world, method: float(method == ORACLE or (world == "open_field" and method in BONUSES))
+        10, lambda world, method: float(method == ORACLE or (world == "four_rooms" and method in BONUSES))
     )
     wrong = 0
     for _ in range(300):

@@ -119,6 +119,6 @@ def test_what_happened_in_a_run(
 ) -> None:
     """Found, learned, kept, avoided; half way from random play, 2, to the best policy, 12, is 7."""
     fake_worlds.use(monkeypatch)
-    write_run(Folder(tmp_path), config_of("open_field"), returns, evaluations=evaluations)
+    write_run(Folder(tmp_path), config_of("four_rooms"), returns, evaluations=evaluations)
     (found,) = summarise(load(Folder(tmp_path)))
     assert (found.found, found.learned, found.kept, found.avoided) == happened

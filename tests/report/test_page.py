@@ -274,8 +274,8 @@ def test_small_worlds_begin_with_a_profile_and_say_that_they_are_not_atari(
     scores = {
         ("deep_sea_12", "epsilon_greedy"): [0.0] * 6,
         ("deep_sea_12", "cts"): [1.0] * 6,
-        ("open_field", "epsilon_greedy"): [0.0] * 6,
-        ("open_field", "cts"): [0.25, 0.75] * 3,
+        ("four_rooms", "epsilon_greedy"): [0.0] * 6,
+        ("four_rooms", "cts"): [0.25, 0.75] * 3,
         ("museum", "epsilon_greedy"): [1.0] * 6,
         ("museum", "cts"): [1.0] * 6,
         ("museum", "oracle"): [1.0] * 6,
@@ -292,7 +292,7 @@ def test_small_worlds_begin_with_a_profile_and_say_that_they_are_not_atari(
     assert "human" not in page.text
     assert report.lead == [
         "These runs do not suffice to judge any of the small worlds’ five findings.",
-        "Of one other method, shown to beat ε-greedy: one on Deep Sea 12 and Open Field.",
+        "Of one other method, shown to beat ε-greedy: one on Deep Sea 12 and Four Rooms.",
     ]
     assert "6 / 6 / 6" in page.text  # kept on museum
     assert "0.30" in page.text  # the area of CTS on museum

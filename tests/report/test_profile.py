@@ -54,7 +54,7 @@ def test_a_cell_counts_what_happened_in_its_runs(store: Folder) -> None:
 
 def test_suites_stand_side_by_side_with_all_methods_in_each_and_the_references_last(store: Folder) -> None:
     scores = {(world, method): [0.5] for world in (TUNED, *HARD, *EASY) for method in ("epsilon_greedy", "rnd")}
-    scores |= {(TUNED, "oracle"): [1.0], ("open_field", "a_bonus_of_mine"): [1.0]}
+    scores |= {(TUNED, "oracle"): [1.0], ("four_rooms", "a_bonus_of_mine"): [1.0]}
     write_small_worlds(store, scores)
     found = cells_of(store)
     made = panels(found, SMALL_WORLDS)
@@ -69,12 +69,12 @@ def test_suites_stand_side_by_side_with_all_methods_in_each_and_the_references_l
         assert names[:3] == ["ε-greedy", "RND", "a_bonus_of_mine"]
         assert [is_reference for _, is_reference, _ in panel.rows] == [False, False, False, True]
     mine = made[1].rows[2][2]
-    assert [cell.game if cell else None for cell in mine] == ["open_field", None, None, None]
+    assert [cell.game if cell else None for cell in mine] == ["four_rooms", None, None, None]
     assert len(profile_table(found).rows) == len(scores)
 
 
 def test_only_a_method_that_beats_the_baseline_on_that_world_is_marked(store: Folder) -> None:
-    scores = {("open_field", "epsilon_greedy"): [0.0] * 6, ("open_field", "rnd"): [1.0] * 6}
+    scores = {("four_rooms", "epsilon_greedy"): [0.0] * 6, ("four_rooms", "rnd"): [1.0] * 6}
     scores |= {("catch", "epsilon_greedy"): [1.0] * 6, ("catch", "rnd"): [1.0] * 6}
     write_small_worlds(store, scores)
-    assert {(cell.game, cell.method) for cell in cells_of(store) if cell.better} == {("open_field", "rnd")}
+    assert {(cell.game, cell.method) for cell in cells_of(store) if cell.better} == {("four_rooms", "rnd")}

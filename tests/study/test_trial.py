@@ -33,7 +33,7 @@ def test_the_tuning_has_every_setting_on_five_seeds_of_one_world() -> None:
 
 def test_the_result_has_ten_seeds_of_each_world_and_no_variant() -> None:
     study, content = SIMHASH.result({"scale": 0.32, "options": {"bits": 8}})
-    assert [run.run_id for run in study.runs[:2]] == ["deep_sea_12/sim_hash/seed-0", "open_field/sim_hash/seed-0"]
+    assert [run.run_id for run in study.runs[:2]] == ["deep_sea_12/sim_hash/seed-0", "four_rooms/sim_hash/seed-0"]
     assert len(study.runs) == 80
     assert all(run.bonus == BonusConfig("examples.simhash:SimHash", {"bits": 8}, 0.32) for run in study.runs)
     assert content["keep"] == "results"

@@ -44,7 +44,7 @@ BONUSES = ("cts", "pixelcnn", "icm", "rnd", "rnd_released", "simhash")
 ORACLE = "oracle"
 LADDER = (ORACLE, "oracle_episodic", "oracle_product")
 """Counts of true states, lifelong, within an episode, and their product: what a bonus could do at best."""
-QUIET, NOISY = "open_field", "noisy_tv"
+QUIET, NOISY = "four_rooms", "noisy_tv"
 """The same field without and with a panel of noise on demand."""
 
 
@@ -114,10 +114,10 @@ FINDINGS = (
     ),
     Finding(
         "small-noise-costs-bonuses-more",
-        "Every bonus that pays for what the frame looks like loses more of its Open Field score on Noisy TV than the "
+        "Every bonus that pays for what the frame looks like loses more of its Four Rooms score on Noisy TV than the "
         "oracle does.",
-        "evaluation on Open Field minus that on Noisy TV, of the six bonuses beside the oracle of true counts",
-        "sign test for each; all six must hold. Contradicted only by a bonus that beats ε-greedy on Open Field",
+        "evaluation on Four Rooms minus that on Noisy TV, of the six bonuses beside the oracle of true counts",
+        "sign test for each; all six must hold. Contradicted only by a bonus that beats ε-greedy on Four Rooms",
         _noise_costs_bonuses_more,
         (((QUIET, NOISY), (*BONUSES, ORACLE)), ((QUIET,), (BASELINE,))),
     ),

@@ -16,8 +16,8 @@ from offpiste.worlds.games import Returns
 from offpiste.worlds.play import episode, play, random_policy
 from offpiste.worlds.registry import open_world
 from offpiste.worlds.small import deep_sea
+from offpiste.worlds.small.four_rooms import FourRooms
 from offpiste.worlds.small.grid import Cells, Outcome, SmallWorld, State, mean_returns, moved
-from offpiste.worlds.small.open_field import OpenField
 from offpiste.worlds.small.suite import KINDS, ROWS, mean_returns_of
 from offpiste.worlds.small.turn import Turn, turn_of
 
@@ -86,17 +86,17 @@ def test_no_policy_found_by_planning_earns_less_than_the_best_return(game: str) 
 
 
 def test_the_best_returns_are_those_that_can_be_counted() -> None:
-    # Open field: 18 moves of 30 with slips. Key and door: 6 + 10 moves a time, twice in 40. Wallpaper: 14 of 30.
+    # Four rooms: 16 moves of 28 with slips. Key and door: 6 + 12 moves, once in 30. Wallpaper: 14 of 30.
     # Catch: the ball is always reached in time. Rain: 10 balls in 40 steps. Museum: 6 moves a coin, 20 steps.
     assert {game: round(mean_returns_of(game).best, 3) for game in KINDS} == {
-        "open_field": 1.0,
-        "key_door": 2.0,
+        "four_rooms": 1.0,
+        "key_door": 1.0,
         "noisy_tv": 1.0,
         "wallpaper": 1.0,
         "catch": 1.0,
         "rain": 10.0,
         "museum": 3.0,
-        "open_field_ends": 1.0,
+        "four_rooms_ends": 1.0,
         "noisy_tv_passive": 1.0,
     }
     assert mean_returns_of("deep_sea_12") == Returns(2**-12 - 0.005, 0.99) == deep_sea.mean_returns(12)
@@ -181,7 +181,7 @@ def test_a_turn_mirrors_frames_and_permutes_actions() -> None:
 
 def test_an_action_does_what_its_name_says_however_the_world_is_turned() -> None:
     for seed in range(8):
-        world = opened("open_field", seed)
+        world = opened("four_rooms", seed)
         world.reset()
         up = world.action_names.index("up")
         for _ in range(6):
@@ -191,7 +191,7 @@ def test_an_action_does_what_its_name_says_however_the_world_is_turned() -> None
 
 
 def test_an_episode_is_cut_at_its_limit_and_not_terminal() -> None:
-    for game in ("open_field", "key_door", "wallpaper", "rain", "museum"):
+    for game in ("four_rooms", "key_door", "wallpaper", "rain", "museum"):
         world = opened(game)
         steps = list(episode(world, random_policy(world, stream(0, "actions"))))
         assert len(steps) == KINDS[game].limit
@@ -199,11 +199,11 @@ def test_an_episode_is_cut_at_its_limit_and_not_terminal() -> None:
 
 
 def test_a_frame_too_small_for_the_cells_is_refused() -> None:
-    config = WorldConfig(frame_skip=1, stack_frames=1, sticky_action_probability=0.0, frame_size=27)
-    with pytest.raises(ConfigError, match=r"in OpenField, world\.frame_size must be >= 28, got 27"):
-        OpenField(config, stream(0, "game"))
+    config = WorldConfig(frame_skip=1, stack_frames=1, sticky_action_probability=0.0, frame_size=25)
+    with pytest.raises(ConfigError, match=r"in FourRooms, world\.frame_size must be >= 26, got 25"):
+        FourRooms(config, stream(0, "game"))
     with pytest.raises(ConfigError, match=r"world\.frame_skip and world\.stack_frames must be 1 .*, got 4, 4, 0\.25"):
-        OpenField(WorldConfig(), stream(0, "game"))
+        FourRooms(WorldConfig(), stream(0, "game"))
 
 
 def test_a_move_stays_inside_and_out_of_walls() -> None:

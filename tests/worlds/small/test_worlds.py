@@ -5,10 +5,10 @@ import numpy as np
 from offpiste.methods import base_run
 from offpiste.seeding import stream
 from offpiste.worlds.small.falling import Catch, Rain
-from offpiste.worlds.small.grid import Outcome, SmallWorld
+from offpiste.worlds.small.four_rooms import FourRooms, FourRoomsEnds, NoisyTv, NoisyTvPassive
+from offpiste.worlds.small.grid import WALL, Outcome, SmallWorld
 from offpiste.worlds.small.key_door import KeyDoor
 from offpiste.worlds.small.museum import Museum
-from offpiste.worlds.small.open_field import NoisyTv, NoisyTvPassive, OpenField, OpenFieldEnds
 from offpiste.worlds.small.suite import KINDS
 from offpiste.worlds.small.wallpaper import Wallpaper
 
@@ -24,55 +24,62 @@ def walk(world: SmallWorld, *names: str) -> list[float]:
     return [float(world.step(world.actions.index(name))[1]) for name in names]
 
 
-def test_a_move_in_the_open_field_slips_one_time_in_ten() -> None:
-    outcomes = opened(OpenField).outcomes((5, 5), 0)  # up
+def test_a_move_in_the_four_rooms_slips_one_time_in_ten() -> None:
+    outcomes = opened(FourRooms).outcomes((6, 6), 0)  # up
     assert {one.state: round(one.probability, 6) for one in outcomes} == {
-        (4, 5): 0.925,
+        (5, 6): 0.925,
+        (7, 6): 0.025,
         (6, 5): 0.025,
-        (5, 4): 0.025,
-        (5, 6): 0.025,
+        (6, 7): 0.025,
     }
 
 
-def test_the_goal_of_the_open_field_pays_one_and_puts_the_player_back() -> None:
-    outcomes = opened(OpenField).outcomes((1, 9), 0)
-    assert Outcome(0.925, (9, 0), 1.0) in outcomes
+def test_the_rooms_are_joined_by_four_doors() -> None:
+    shown = opened(FourRooms).cells((8, 0))[:9, :9]
+    assert np.argwhere(shown[4] != WALL).ravel().tolist() == [1, 7]
+    assert np.argwhere(shown[:, 4] != WALL).ravel().tolist() == [1, 7]
+    assert (shown == WALL).sum() == 17 - 4
+
+
+def test_the_goal_of_the_four_rooms_pays_one_and_puts_the_player_back() -> None:
+    outcomes = opened(FourRooms).outcomes((1, 8), 0)
+    assert Outcome(0.925, (8, 0), 1.0) in outcomes
     assert sum(one.reward for one in outcomes) == 1.0
 
 
 def test_where_the_goal_ends_the_episode_the_player_stays_on_it() -> None:
-    world = opened(OpenFieldEnds)
-    assert Outcome(0.925, (0, 9), 1.0) in world.outcomes((1, 9), 0)
-    assert world.is_terminal((0, 9))
-    assert not world.is_terminal((9, 0))
+    world = opened(FourRoomsEnds)
+    assert Outcome(0.925, (0, 8), 1.0) in world.outcomes((1, 8), 0)
+    assert world.is_terminal((0, 8))
+    assert not world.is_terminal((8, 0))
 
 
 def test_the_screen_shows_something_new_at_each_press_and_stays_so_until_the_next() -> None:
     world = opened(NoisyTv)
-    dark = world.reset()[0][0, 20:].copy()
+    dark = world.reset()[0][0, 18:].copy()
     assert not dark.any()
     memory = world.ram.tobytes()
     walk(world, "press")
-    first = world.observation[0, 20:].copy()
+    first = world.observation[0, 18:].copy()
     assert world.ram.tobytes() == memory
     walk(world, "up")
-    np.testing.assert_array_equal(world.observation[0, 20:], first)
+    np.testing.assert_array_equal(world.observation[0, 18:], first)
     walk(world, "press")
-    assert (world.observation[0, 20:] != first).mean() > 0.9
-    assert not world.reset()[0][0, 20:].any()
+    assert (world.observation[0, 18:] != first).mean() > 0.9
+    assert not world.reset()[0][0, 18:].any()
 
 
 def test_a_passive_screen_never_shows_the_same_twice() -> None:
     world = opened(NoisyTvPassive)
-    shown = [world.reset()[0][0, 20:].tobytes()]
+    shown = [world.reset()[0][0, 18:].tobytes()]
     for name in ("up", "press", "left"):
         walk(world, name)
-        shown.append(world.observation[0, 20:].tobytes())
+        shown.append(world.observation[0, 18:].tobytes())
     assert len(set(shown)) == 4
 
 
-def test_the_field_itself_is_the_same_beside_the_screen() -> None:
-    np.testing.assert_array_equal(opened(NoisyTv).reset()[0], opened(OpenField).reset()[0])
+def test_the_rooms_are_the_same_beside_the_screen() -> None:
+    np.testing.assert_array_equal(opened(NoisyTv).reset()[0], opened(FourRooms).reset()[0])
 
 
 def test_the_door_opens_with_the_key_only_and_the_goal_takes_the_key_back() -> None:
@@ -80,17 +87,17 @@ def test_the_door_opens_with_the_key_only_and_the_goal_takes_the_key_back() -> N
     world.reset()
     assert walk(world, "right", "right", "right") == [0.0] * 3
     assert world.ram[:3].tolist() == [8 * 6, 8, 0]  # before the door
-    assert walk(world, *["left"] * 6) == [0.0] * 6
-    assert world.ram[:3].tolist() == [0, 8, 1]  # with the key
-    rewards = walk(world, *["right"] * 10)
-    assert rewards == [0.0] * 9 + [1.0]
+    assert walk(world, *["left"] * 6, "up") == [0.0] * 7
+    assert world.ram[:3].tolist() == [0, 0, 1]  # with the key
+    rewards = walk(world, "down", *["right"] * 10, "down")
+    assert rewards == [0.0] * 11 + [1.0]
     assert world.ram[:3].tolist() == [8 * 5, 8, 0]
 
 
 def test_key_and_door_vanish_from_the_frame_when_the_key_is_taken() -> None:
     world = opened(KeyDoor)
     before, after = world.cells((1, 5, 0)), world.cells((1, 5, 1))
-    assert np.argwhere(before != after).tolist() == [[1, 0], [1, 7]]
+    assert np.argwhere(before != after).tolist() == [[0, 0], [1, 7]]
 
 
 def test_the_doors_of_the_papered_rooms_are_offset() -> None:

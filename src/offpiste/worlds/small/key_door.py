@@ -1,7 +1,7 @@
 """Key and door: subgoals. The key is in the room on one side, the goal behind a locked door on the other.
 
-Three rooms in a row, 3 × 3 cells each; the player starts in the middle one. Only the goal pays; it sends the player
-back to the start and restores the key.
+Three rooms in a row, 3 × 3 cells each; the player starts in the middle one, key and goal lie in opposite corners. Only
+the goal pays; it sends the player back to the start and restores the key.
 """
 
 from typing import ClassVar
@@ -13,7 +13,7 @@ from offpiste.worlds.small.rooms import DOORS, ROOM, WIDTH, three_rooms
 
 _MIDDLE = ROOM // 2
 _START = (_MIDDLE, WIDTH // 2)
-_KEY, _GOAL, _DOOR = (_MIDDLE, 0), (_MIDDLE, WIDTH - 1), (_MIDDLE, DOORS[1])
+_KEY, _GOAL, _DOOR = (0, 0), (ROOM - 1, WIDTH - 1), (_MIDDLE, DOORS[1])
 _ROOMS = three_rooms((_MIDDLE, _MIDDLE))
 
 
@@ -21,7 +21,7 @@ class KeyDoor(SmallWorld):
     """A state is row, column and whether the player has the key."""
 
     shape: ClassVar[tuple[int, int]] = (ROOM, WIDTH)
-    limit = 40
+    limit = 30
 
     def starts(self) -> list[Outcome]:
         """Return the middle of the middle room, without the key."""

@@ -19,10 +19,10 @@ from offpiste.seeding import stream
 from offpiste.worlds.games import Game, Returns
 from offpiste.worlds.small import deep_sea
 from offpiste.worlds.small.falling import Catch, Rain
+from offpiste.worlds.small.four_rooms import FourRooms, FourRoomsEnds, NoisyTv, NoisyTvPassive
 from offpiste.worlds.small.grid import LOCATION, SmallWorld, mean_returns
 from offpiste.worlds.small.key_door import KeyDoor
 from offpiste.worlds.small.museum import Museum
-from offpiste.worlds.small.open_field import NoisyTv, NoisyTvPassive, OpenField, OpenFieldEnds
 from offpiste.worlds.small.turn import turn_of
 from offpiste.worlds.small.wallpaper import Wallpaper
 
@@ -75,16 +75,16 @@ ROWS = (
         constants="small_worlds",
         computed_scores="offpiste.worlds.small.suite:mean_returns_of",
     ),
-    _row(OpenField, "open_field", "small_hard", 10_000),
+    _row(FourRooms, "four_rooms", "small_hard", 7_500),
     _row(KeyDoor, "key_door", "small_hard", 15_000),
-    _row(NoisyTv, "noisy_tv", "small_hard", 10_000, "Noisy TV"),
+    _row(NoisyTv, "noisy_tv", "small_hard", 7_500, "Noisy TV"),
     _row(Wallpaper, "wallpaper", "small_hard", 10_000),
     _row(Catch, "catch", "small_easy", 10_000),
     _row(Rain, "rain", "small_easy", 10_000),
     _row(Museum, "museum", "small_easy", 10_000),
     # Not in the suite, but each shows one effect.
-    _row(OpenFieldEnds, "open_field_ends", "", 10_000, "Open Field (ends)"),
-    _row(NoisyTvPassive, "noisy_tv_passive", "", 10_000, "Noisy TV (passive)"),
+    _row(FourRoomsEnds, "four_rooms_ends", "", 7_500, "Four Rooms (ends)"),
+    _row(NoisyTvPassive, "noisy_tv_passive", "", 7_500, "Noisy TV (passive)"),
 )
 
 

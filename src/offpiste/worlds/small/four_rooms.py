@@ -1,9 +1,10 @@
-"""Open field: coverage. A square without walls, the goal in the corner opposite the start, and random slips.
+"""Four rooms: coverage. Rooms joined by narrow doors, the goal in the corner across from the start, and slips.
 
-After the visual gridworld of Lobel et al. (2023). In `OpenFieldEnds` the goal ends the episode: an agent with a bonus
-learns to avoid it, since all novelty ends with it. `NoisyTv` has a panel below the field and a fifth action that fills
-it with new random pixels, which stay until the next press; in `NoisyTvPassive` they are new at every step, whatever the
-action.
+The gridworld of Sutton, Precup and Singh (1999), 9 × 9. An open field was tried first: ε-greedy crosses that on every
+second seed, for the value of an untrained network leads it straight to some wall, and along it to the corners.
+`FourRoomsEnds` is the same with a goal that ends the episode: an agent with a bonus learns to avoid such a goal, for
+all novelty ends with it. `NoisyTv` has a panel below the rooms and a fifth action that fills it with new random pixels
+until the next press; in `NoisyTvPassive` they are new at every step, whatever is done.
 """
 
 import numpy as np
@@ -11,18 +12,32 @@ from numpy.typing import NDArray
 
 from offpiste.worlds.small.grid import GOAL, MOVES, PLAYER, WALL, Cells, Outcome, SmallWorld, State, moved
 
-SIZE = 10
+SIZE = 9
 SLIP = 0.1
 """Probability that a move is replaced by a random one."""
 _PANEL_ROWS = 4
 _START, _GOAL = (SIZE - 1, 0), (0, SIZE - 1)
+_WALL, _DOOR = SIZE // 2, 1
+"""The row and column between the rooms, and how far from the ends of it its two doors are."""
 
 
-class OpenField(SmallWorld):
-    """The field, with an empty panel, so that it differs from the noisy ones by the noise alone."""
+def _rooms() -> NDArray[np.bool_]:
+    """Return which cells are free."""
+    free = np.ones((SIZE, SIZE), np.bool_)
+    free[_WALL] = free[:, _WALL] = False
+    for door in (_DOOR, SIZE - 1 - _DOOR):
+        free[_WALL, door] = free[door, _WALL] = True
+    return free
+
+
+_FREE = _rooms()
+
+
+class FourRooms(SmallWorld):
+    """The rooms, with an empty panel, so that it differs from the noisy ones by the noise alone."""
 
     shape = (SIZE + _PANEL_ROWS, SIZE + _PANEL_ROWS)
-    limit = 30
+    limit = 28
 
     def starts(self) -> list[Outcome]:
         """Return the corner where an episode starts."""
@@ -30,10 +45,9 @@ class OpenField(SmallWorld):
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
         """Move, or slip."""
-        everywhere = np.ones((SIZE, SIZE), np.bool_)
         probabilities = np.full(len(MOVES), SLIP / len(MOVES))
         probabilities[action] += 1 - SLIP
-        reached = [moved((state[0], state[1]), move, everywhere) for move in range(len(MOVES))]
+        reached = [moved((state[0], state[1]), move, _FREE) for move in range(len(MOVES))]
         return [Outcome(float(p), *self.at(cell)) for p, cell in zip(probabilities, reached, strict=True)]
 
     def at(self, cell: tuple[int, int]) -> tuple[State, float]:
@@ -41,16 +55,17 @@ class OpenField(SmallWorld):
         return (_START, 1.0) if cell == _GOAL else (cell, 0.0)
 
     def cells(self, state: State) -> Cells:
-        """Return the goal, the player, and a wall beside the field; the panel is below."""
+        """Return the goal, the player, the walls, also beside the rooms; the panel is below."""
         cells = np.zeros(self.shape, np.uint8)
         cells[:SIZE, SIZE:] = WALL
+        cells[:SIZE, :SIZE][~_FREE] = WALL
         cells[_GOAL] = GOAL
         cells[state] = PLAYER
         return cells
 
 
-class OpenFieldEnds(OpenField):
-    """The field whose goal ends the episode."""
+class FourRoomsEnds(FourRooms):
+    """The rooms whose goal ends the episode."""
 
     def at(self, cell: tuple[int, int]) -> tuple[State, float]:
         """Return the state and the reward of reaching a cell."""
@@ -61,8 +76,8 @@ class OpenFieldEnds(OpenField):
         return state == _GOAL
 
 
-class NoisyTv(OpenField):
-    """The field with a panel whose noise changes when the fifth action is taken."""
+class NoisyTv(FourRooms):
+    """The rooms with a panel whose noise changes when the fifth action is taken."""
 
     actions = (*MOVES, "press")
 
@@ -79,7 +94,7 @@ class NoisyTv(OpenField):
         return self._noise() if action == len(MOVES) else self._looks
 
     def decorate(self, frame: NDArray[np.uint8], looks: NDArray[np.uint8]) -> None:
-        """Draw the panel below the field."""
+        """Draw the panel below the rooms."""
         top = SIZE * self._scale
         frame[top : top + len(looks), : looks.shape[1]] = looks
 
@@ -89,7 +104,7 @@ class NoisyTv(OpenField):
 
 
 class NoisyTvPassive(NoisyTv):
-    """The field with a panel whose noise changes at every step; the fifth action does nothing."""
+    """The rooms with a panel whose noise changes at every step; the fifth action does nothing."""
 
     def first_looks(self) -> NDArray[np.uint8]:
         """Draw new pixels."""
