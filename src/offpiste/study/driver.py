@@ -10,8 +10,8 @@ failed          The run is submitted again after a delay; the third failure in a
                 quarantines it.
 not_retryable   Another attempt would fail the same way. The run is quarantined at once.
 
-A quarantined run is not tried again until `study retry` lifts its quarantine; the other runs continue. The driver keeps
-nothing that is not in the run folders, so it may be killed, and another may take over, at any time.
+A quarantined run is not tried again until `study retry` lifts its quarantine; the other runs continue. All that a
+driver needs to know is in the run folders, so it may be killed, and another may take over, at any time.
 """
 
 import time
