@@ -23,6 +23,7 @@ from offpiste.agent.rainbow import (
     importance_weights,
     new_priorities,
     project,
+    target_distribution,
 )
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.seeding import stream
@@ -42,14 +43,21 @@ each_precision = pytest.mark.parametrize("precision", ["fp32", "bf16"])
 # The mathematics.
 
 
+def test_the_projection_gives_the_worked_example_of_dopamines_documentation() -> None:
+    points = torch.tensor([[0.0, 2.0, 4.0, 6.0, 8.0], [1.0, 3.0, 4.0, 5.0, 6.0]])
+    weights = torch.tensor([[0.1, 0.6, 0.1, 0.1, 0.1], [0.1, 0.2, 0.5, 0.1, 0.1]])
+    projected = project(points, weights, torch.tensor([4.0, 5.0, 6.0, 7.0, 8.0]))
+    torch.testing.assert_close(projected, torch.tensor([[0.8, 0.0, 0.1, 0.0, 0.1], [0.8, 0.1, 0.1, 0.0, 0.0]]))
+
+
 def test_without_reward_and_discount_the_projection_changes_nothing() -> None:
     p = distributions(8)
-    projected = project(p, torch.zeros(8, dtype=torch.float64), torch.ones(8, dtype=torch.float64), SUPPORT)
+    projected = target_distribution(p, torch.zeros(8, dtype=torch.float64), torch.ones(8, dtype=torch.float64), SUPPORT)
     torch.testing.assert_close(projected, p, rtol=0.0, atol=1e-12)
 
 
 def test_a_last_reward_of_one_half_lies_on_the_two_atoms_around_it() -> None:
-    projected = project(distributions(1), one(0.5), one(0.0), SUPPORT)[0]
+    projected = target_distribution(distributions(1), one(0.5), one(0.0), SUPPORT)[0]
     expected = torch.zeros(51, dtype=torch.float64)
     expected[26], expected[27] = 0.75, 0.25
     torch.testing.assert_close(projected, expected, rtol=0.0, atol=1e-12)
@@ -61,7 +69,9 @@ def test_of_a_uniform_distribution_the_clipping_at_the_top_takes_its_known_share
     dtype: torch.dtype, tolerance: float
 ) -> None:
     uniform = torch.full((1, 51), 1.0 / 51.0, dtype=dtype)
-    projected = project(uniform, torch.ones(1, dtype=dtype), torch.full((1,), GAMMA_3, dtype=dtype), SUPPORT.to(dtype))
+    projected = target_distribution(
+        uniform, torch.ones(1, dtype=dtype), torch.full((1,), GAMMA_3, dtype=dtype), SUPPORT.to(dtype)
+    )
     assert float(projected.sum()) == pytest.approx(1.0, abs=tolerance)
     assert float(projected[0] @ SUPPORT.to(dtype)) == pytest.approx(0.980042, abs=5e-7 + tolerance)
     assert float(projected[0, 50]) == pytest.approx(0.0552329, abs=5e-8 + tolerance)
@@ -69,7 +79,7 @@ def test_of_a_uniform_distribution_the_clipping_at_the_top_takes_its_known_share
 
 @pytest.mark.parametrize(("reward", "atom"), [(40.0, 50), (-40.0, 0)])
 def test_what_lies_outside_the_support_is_gathered_at_its_end(reward: float, atom: int) -> None:
-    projected = project(distributions(1), one(reward), one(GAMMA_3), SUPPORT)
+    projected = target_distribution(distributions(1), one(reward), one(GAMMA_3), SUPPORT)
     assert float(projected[0, atom]) == pytest.approx(1.0, abs=1e-12)
 
 
@@ -78,7 +88,7 @@ def test_a_distribution_that_stays_inside_the_support_keeps_its_mean(reward: flo
     p = distributions(1, seed)
     p[:, SUPPORT.abs() > 7.9] = 0.0
     p /= p.sum()
-    projected = project(p, one(reward), one(discount), SUPPORT)[0]
+    projected = target_distribution(p, one(reward), one(discount), SUPPORT)[0]
     assert float(projected.sum()) == pytest.approx(1.0, abs=1e-12)
     assert float(projected @ SUPPORT) == pytest.approx(reward + discount * float(p[0] @ SUPPORT), abs=1e-11)
 
@@ -88,7 +98,7 @@ def test_the_projection_is_the_one_that_shares_each_atom_between_its_neighbours(
     reward: float, discount: float, seed: int
 ) -> None:
     p = distributions(1, seed)
-    projected = project(p, one(reward), one(discount), SUPPORT)[0]
+    projected = target_distribution(p, one(reward), one(discount), SUPPORT)[0]
     np.testing.assert_allclose(projected.numpy(), shared(p[0].numpy(), reward, discount), atol=1e-12)
 
 

@@ -106,7 +106,7 @@ class Rainbow:
         bootstrap = torch.from_numpy(np.where(batch.terminal, 0, self._discounts[batch.steps])).to(self._device)
         with torch.no_grad():
             next_probabilities, max_q = best_distribution(self._target(next_states).float(), self._support)
-            target = project(next_probabilities, returned, bootstrap, self._support)  # [batch, atoms]
+            target = target_distribution(next_probabilities, returned, bootstrap, self._support)  # [batch, atoms]
         logits = self._online(states).float()
         loss = cross_entropy(target, logits, actions)  # [batch]
         self._descend((weights * loss).mean())
@@ -175,12 +175,17 @@ def best_distribution(logits: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
     return probabilities[torch.arange(len(action), device=action.device), action], highest
 
 
-def project(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: Tensor) -> Tensor:
-    """Project the distribution of R + bootstrap·z onto the support: [batch, atoms] of [batch, atoms] and [batch]s."""
+def target_distribution(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: Tensor) -> Tensor:
+    """Return the distribution of R + bootstrap·z on the support, [batch, atoms]; returns and bootstrap are [batch]."""
+    return project(returns[:, None] + bootstrap[:, None] * support, probabilities, support)
+
+
+def project(points: Tensor, probabilities: Tensor, support: Tensor) -> Tensor:
+    """Project distributions on any points, both [batch, atoms], onto the support: each shared by its two neighbours."""
     low, high = support[0], support[-1]
     spacing = (high - low) / (support.numel() - 1)
-    moved = (returns[:, None] + bootstrap[:, None] * support).clamp(low, high)  # [batch, atoms]
-    distance = (moved[:, None, :] - support[:, None]).abs_().div_(spacing)  # [batch, atoms to, atoms from]
+    points = points.clamp(low, high)
+    distance = (points[:, None, :] - support[:, None]).abs_().div_(spacing)  # [batch, atoms to, atoms from]
     # All in place: allocating takes longer than the arithmetic.
     return distance.neg_().add_(1.0).clamp_(0.0, 1.0).mul_(probabilities[:, None, :]).sum(-1)
 
