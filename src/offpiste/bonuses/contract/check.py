@@ -11,18 +11,15 @@ fail every check of reproducibility.
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from offpiste.bonuses.base import MAX_INTRINSIC, Scope, Transition, fault_of_scalars
+from offpiste.bonuses.base import Transition, fault_of_scalars
 from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
 from offpiste.bonuses.contract.play import (
     COMPARED_STEPS,
     OTHER_SEED,
-    REPEATS,
-    REPEATS_LATER,
     SAVED_AFTER_STEPS,
     SEED,
     visits,
@@ -30,18 +27,13 @@ from offpiste.bonuses.contract.play import (
 )
 from offpiste.bonuses.contract.report import Check, CheckReport, Findings, Stop
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch, as_in_a_run
+from offpiste.bonuses.contract.visits import judge_visits
 from offpiste.bonuses.registry import import_path, seeded_globals
 from offpiste.config import AgentConfig
 from offpiste.errors import kind_of
 from offpiste.parsing import from_dict
 from offpiste.seeding import generator_state
 from offpiste.store import arrays
-
-FIRST_REPEATS, LAST_REPEATS, OTHER_NEW = slice(0, 20), slice(199, REPEATS), REPEATS
-AFTER_TRUNCATION, AFTER_TERMINATION = slice(REPEATS + 2, REPEATS + 2 + REPEATS_LATER), slice(-REPEATS_LATER, None)
-"""Where in `visits()` these steps are."""
-_BACK = 0.5
-"""The share of its fall that an episodic bonus regains in the next episode, and a lifelong one does not."""
 
 
 def check_bonus(
@@ -100,7 +92,7 @@ def _examine(
         raise Stop("observe raised an exception") from raised
     for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN, Check.SCALARS):
         findings.accept(check)
-    _judge_visits(np.array(watch.paid[-len(repeats) :]), getattr(kind, "scope", "lifelong"), findings)
+    judge_visits(np.array(watch.paid[-len(repeats) :]), getattr(kind, "scope", "lifelong"), findings)
     findings.accept(Check.COST, _cost(watch, agent_step_milliseconds))
 
 
@@ -295,49 +287,6 @@ def _fault_of_state(state: Any) -> str | None:
     return None
 
 
-def _judge_visits(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
-    first, last, another = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean(), paid[OTHER_NEW]
-    message = (
-        f"a new frame paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
-        f"and then another new one {_figure(another)}"
-    )
-    if not (np.abs(paid) <= MAX_INTRINSIC).all():
-        for check in (Check.VISITS, Check.SCOPE):
-            findings.skip(check, "some of its bonuses are not finite")
-    elif last < min(first, another):
-        findings.accept(Check.VISITS, message)
-        _judge_scope(paid, scope, findings)
-    else:
-        findings.fail(
-            Check.VISITS,
-            f"{message}; declare `measures_visits = False` in the class if its bonus is not meant to fall with visits",
-        )
-        findings.skip(Check.SCOPE, "it does not fall as a frame is visited again")
-
-
-def _judge_scope(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
-    """Compare how far a bonus that has fallen comes back in the next episodes with the scope declared."""
-    if scope not in get_args(Scope):
-        findings.fail(Check.SCOPE, f"scope must be one of {', '.join(get_args(Scope))}, got {scope!r}")
-        return
-    first, last = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean()
-    again = [paid[AFTER_TRUNCATION].mean(), paid[AFTER_TERMINATION].mean()]
-    shares = [(value - last) / (first - last) for value in again]
-    kept, advice = {
-        "lifelong": (max(shares) < _BACK, 'declare `scope = "episodic"` or `"both"` in the class if that is meant'),
-        "episodic": (min(shares) > _BACK, "clear the counts of the episode where transition.over is true"),
-        "both": (0.0 < min(shares) <= max(shares) < 1.0, "clear one of its parts where transition.over is true"),
-    }[scope]
-    message = (
-        f"{scope}; a frame whose bonus had fallen from {_figure(first)} to {_figure(last)} paid {_figure(again[0])} on "
-        f"average over visits 1 to 20 after truncation, and {_figure(again[1])} after termination"
-    )
-    if kept:
-        findings.accept(Check.SCOPE, message)
-    else:
-        findings.fail(Check.SCOPE, f"{message}; {advice}")
-
-
 def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
     times = watch.specimen.milliseconds
     period = AgentConfig().update_period_steps
@@ -360,10 +309,6 @@ def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
 
 def _differ(one: float, other: float) -> bool:
     return one != other and not (math.isnan(one) and math.isnan(other))
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1_000.0 else f"{value:.4g}"
 
 
 def _has_str_keys(value: Any) -> bool:
