@@ -306,6 +306,11 @@ def test_a_table_of_fields_has_a_row_for_each_with_its_docstring(monkeypatch: py
     assert any(row.startswith("| `agent` | see below | | ") for row in table(RunConfig, "default"))
 
 
+def test_the_page_on_bonuses_shows_the_example_as_it_is() -> None:
+    shown = [text for language, text in blocks(ROOT / "docs" / "your-bonus.md") if language == "python"]
+    assert (ROOT / "examples" / "simhash.py").read_text(encoding="utf-8") in shown
+
+
 def test_every_public_name_is_on_its_page() -> None:
     import offpiste
 
