@@ -36,8 +36,8 @@ class Oracle:
             )
             raise ConfigError(
                 "the oracle needs a game whose RAM locates the player, got "
-                f"{context.game}; choose one of {known} or deep_sea_N, or add its bytes to "
-                "offpiste.worlds.games"
+                f"{context.game}; choose one of {known} or deep_sea_N, or add its "
+                "bytes to offpiste.worlds.games"
             )
         self._location = found
         self._counts: dict[int, int] = {}
