@@ -157,7 +157,7 @@ class RunConfig:
     """All settings of one run."""
 
     game: str = "montezuma_revenge"
-    """Any game that ale-py ships, in snake_case; `offpiste games` lists the twelve of the paper."""
+    """Any game that ale-py ships, in snake_case; `offpiste games` lists those of the paper and the small worlds."""
     method: str = "epsilon_greedy"
     """Name of the exploration method."""
     variant: Annotated[str, _VARIANT] = ""
