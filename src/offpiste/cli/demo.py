@@ -23,7 +23,7 @@ SIZE = 10
 CELLS = (SIZE + 1) * (SIZE + 2) // 2
 """That can be reached, those on the floor included."""
 ARMS = {"epsilon_greedy": None, "cts": 1.0}
-"""The methods shown, and the scale of the bonus that suits this world (`benchmarks/deep_sea.py` chose it)."""
+"""The methods shown, and the scale of the bonus that suits this world (`benchmarks/validation/deep_sea.py`)."""
 SHADES = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 87)
 """Terminal colours from never visited to visited most."""
 PLOT_WIDTH = 60

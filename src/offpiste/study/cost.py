@@ -1,7 +1,8 @@
 """What a run costs: memory, bytes written and kept, and time at a given or measured rate.
 
 Sizes of networks are counted; bytes per picture, the process itself and CTS, which grows, are measured figures
-(benchmarks/replay_memory.py, bonus_cost.py, preemption.py). They are meant for reserving room, so they round up.
+(benchmarks/speed/replay_memory.py and bonus_cost.py, benchmarks/faults/preemption.py). They are meant for reserving
+room, so they round up.
 """
 
 import dataclasses
