@@ -118,10 +118,10 @@ def write_small_sample(store: Folder, worlds: Iterable[str]) -> None:
             for seed in range(SMALL_SEEDS):
                 generator = stream(seed, f"sample {world} {method}")
                 easy, known = world in SMALL_WORLDS.easy, method in LADDER
-                chance = 0.98 if easy or known else 0.05 if method == BASELINE else 0.2 + 0.1 * index
+                probability = 0.98 if easy or known else 0.05 if method == BASELINE else 0.2 + 0.1 * index
                 if world == "noisy_tv" and not known:
-                    chance *= 0.3
-                finds = generator.random() < chance
+                    probability *= 0.3
+                finds = generator.random() < probability
                 learns = finds and generator.random() < 0.9
                 keeps = learns and generator.random() < 0.95
                 late = generator.uniform(0.1, 0.5) + 0.15 * (easy and method not in (BASELINE, *LADDER))

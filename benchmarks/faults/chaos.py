@@ -156,12 +156,12 @@ def compare(kind: str, runs: tuple[RunConfig, ...], store: Folder, alone: Path, 
 class Chaos:
     """One study and what it goes through."""
 
-    def __init__(self, cluster: Cluster, store: Store, study: StudyFile, chance: random.Random) -> None:
+    def __init__(self, cluster: Cluster, store: Store, study: StudyFile, generator: random.Random) -> None:
         self._cluster = cluster
         self._store = store
         self._study = study
         self._runs = study.runs
-        self._chance = chance
+        self._generator = generator
         self._start = time.monotonic()
 
     def run(self) -> None:
@@ -230,7 +230,7 @@ class Chaos:
 
     def _kill_worker(self, number: signal.Signals) -> None:
         self._wait_for_progress()
-        time.sleep(self._chance.uniform(0.0, 3.0))
+        time.sleep(self._generator.uniform(0.0, 3.0))
         victims: list[int] = []
         started = time.monotonic()
         while not victims:
@@ -239,7 +239,7 @@ class Chaos:
             time.sleep(0.1)
         self._say(f"{number.name} of a worker")
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._chance.choice(victims), number)
+            os.kill(self._generator.choice(victims), number)
 
     def _wait_for_progress(self) -> None:
         """Wait until a run that is under way has saved something new."""

@@ -27,10 +27,10 @@ class Counting(importlib.abc.MetaPathFinder):
         def run_and_count(module):
             run(module)
             steps = module.Loop.steps
-            place = open(os.path.join(os.environ["CHAOS_COUNTS"], str(os.getpid())), "w+b")
-            place.write(bytes(8))
-            place.flush()
-            count = mmap.mmap(place.fileno(), 8)
+            file = open(os.path.join(os.environ["CHAOS_COUNTS"], str(os.getpid())), "w+b")
+            file.write(bytes(8))
+            file.flush()
+            count = mmap.mmap(file.fileno(), 8)
             def counted(self):
                 for step in steps(self):
                     count[:] = struct.pack("q", struct.unpack("q", count[:])[0] + 1)
@@ -108,8 +108,8 @@ class Cluster:
 
     def start_driver(self) -> None:
         """Give the command that runs the study."""
-        words = ["-m", "offpiste", *self._command, f"127.0.0.1:{self._port}"]
-        self._driver = self._start(sys.executable, words, "driver")
+        argv = ["-m", "offpiste", *self._command, f"127.0.0.1:{self._port}"]
+        self._driver = self._start(sys.executable, argv, "driver")
 
     def kill_driver(self) -> None:
         """Kill the study's driver."""
@@ -141,12 +141,12 @@ class Cluster:
         counts = [path.read_bytes() for path in (self._folder / "counts").iterdir()]
         return sum(int.from_bytes(count, sys.byteorder) for count in counts)
 
-    def _start_ray(self, words: list[str], name: str) -> "subprocess.Popen[bytes]":
+    def _start_ray(self, argv: list[str], name: str) -> "subprocess.Popen[bytes]":
         """Start Ray's processes and return once they are up; on a busy machine Ray gives up too soon, so try again."""
         log = self._folder / f"{name}.log"
         for _ in range(5):
             before = log.read_text().count(STARTED) if log.exists() else 0
-            process = self._start("ray", ["start", *words, *SMALL_NODE], name)
+            process = self._start("ray", ["start", *argv, *SMALL_NODE], name)
             while process.poll() is None:
                 if log.read_text().count(STARTED) > before:
                     return process
@@ -155,10 +155,10 @@ class Cluster:
                 self._kill_all()
         raise SystemExit(f"Ray does not start: {log.read_text()[-2_000:]}")
 
-    def _start(self, program: str, words: list[str], name: str) -> "subprocess.Popen[bytes]":
+    def _start(self, program: str, argv: list[str], name: str) -> "subprocess.Popen[bytes]":
         with (self._folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [program, *words], env=self._environment, stdout=log, stderr=log, start_new_session=True
+                [program, *argv], env=self._environment, stdout=log, stderr=log, start_new_session=True
             )
 
     def _kill_all(self) -> None:

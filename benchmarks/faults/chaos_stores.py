@@ -18,7 +18,7 @@ PER_CONNECTION = ("transfer-encoding", "content-length", "connection", "expect")
 
 @dataclass(frozen=True)
 class Store:
-    """Where runs lie, and what can happen to that place."""
+    """Where runs lie, and how that can fail."""
 
     location: str
     faults: dict[str, Callable[[], contextlib.AbstractContextManager[None]]]
@@ -27,13 +27,13 @@ class Store:
 @contextlib.contextmanager
 def folder_store(work: Path) -> Iterator[Store]:
     """Make a small disk."""
-    place = work / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={TMPFS_MEGABYTES}m", "none", str(place)], check=True)
+    disk = work / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={TMPFS_MEGABYTES}m", "none", str(disk)], check=True)
 
     @contextlib.contextmanager
     def closed() -> Iterator[None]:
-        folders = [str(path) for name in ("objects", "manifests") for path in place.glob(f"store/*/*/*/{name}")]
+        folders = [str(path) for name in ("objects", "manifests") for path in disk.glob(f"store/*/*/*/{name}")]
         subprocess.run(["chattr", "+i", *folders], check=True)
         try:
             yield
@@ -42,7 +42,7 @@ def folder_store(work: Path) -> Iterator[Store]:
 
     @contextlib.contextmanager
     def full() -> Iterator[None]:
-        filler = place / "filler"
+        filler = disk / "filler"
         try:
             with contextlib.suppress(OSError), filler.open("wb", buffering=0) as out:
                 while out.write(bytes(2**20)):
@@ -54,9 +54,9 @@ def folder_store(work: Path) -> Iterator[Store]:
             filler.unlink()
 
     try:
-        yield Store(str(place / "store"), {"a store that refuses writes": closed, "a full disk": full})
+        yield Store(str(disk / "store"), {"a store that refuses writes": closed, "a full disk": full})
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def s3_store(work: Path) -> Iterator[Store]:
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Passes requests on to an S3 server, except writes of checkpoints while it is told to refuse them."""
+    """Passes requests on to an S3 server, except writes of checkpoints while it is set to refuse them."""
 
     daemon_threads = True
 

@@ -55,13 +55,13 @@ def main() -> int:
     parser.add_argument("--chance", type=int, default=0, help="seed of the moments at which to kill")
     options = parser.parse_args()
     kills, short, frames, settings = (3, 2_000, 2_000, QUICK) if options.quick else (20, 8_000, 32_000, FULL)
-    chance = random.Random(options.chance)  # noqa: S311
+    generator = random.Random(options.chance)  # noqa: S311
     with tempfile.TemporaryDirectory() as folder:
         case = Case(Path(folder), options.game, options.method, SETTINGS.format(**settings))
         left_alone = case.finish("left alone", short)
         left_alone_longer = left_alone if frames == short else case.finish("left alone longer", frames)
-        killed, happened = case.kill_often("killed", frames, kills, chance)
-        truncated, noted = case.truncate("truncated", frames, chance)
+        killed, happened = case.kill_often("killed", frames, kills, generator)
+        truncated, noted = case.truncate("truncated", frames, generator)
         case.finish("stopped", short // 2)
         verdicts = {
             f"SIGKILL at {happened} random moments": killed == left_alone_longer,
@@ -89,9 +89,9 @@ class Case:
 
     def start(self, name: str, frames: int, seed: int = 0) -> subprocess.Popen[bytes]:
         """Start training, or continue it."""
-        words = ["train", "--game", self._game, "--method", self._method, "--seed", str(seed)]
-        words += ["--config", str(self._settings), "--frames", str(frames), "--out", str(self._folder / name)]
-        return subprocess.Popen([sys.executable, "-m", "offpiste", *words], stderr=subprocess.DEVNULL)
+        argv = ["train", "--game", self._game, "--method", self._method, "--seed", str(seed)]
+        argv += ["--config", str(self._settings), "--frames", str(frames), "--out", str(self._folder / name)]
+        return subprocess.Popen([sys.executable, "-m", "offpiste", *argv], stderr=subprocess.DEVNULL)
 
     def run_folder(self, name: str, seed: int = 0) -> Path:
         """Return the folder of a run."""
@@ -103,14 +103,14 @@ class Case:
             raise SystemExit(f"training of {name!r} failed")
         return digest(Folder(self.run_folder(name, seed)))
 
-    def kill_often(self, name: str, frames: int, kills: int, chance: random.Random) -> tuple[str, int]:
+    def kill_often(self, name: str, frames: int, kills: int, generator: random.Random) -> tuple[str, int]:
         """Kill training so many times, mostly once it has got further, and return digest and kills that hit."""
         happened = 0
         while happened < kills:
             process = self.start(name, frames)
-            if chance.random() < 0.8:
+            if generator.random() < 0.8:
                 self._wait_for_checkpoint(name, process)
-            time.sleep(chance.uniform(0.0, 2.5))
+            time.sleep(generator.uniform(0.0, 2.5))
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGKILL)
@@ -118,7 +118,7 @@ class Case:
             happened += 1
         return self.finish(name, frames), happened
 
-    def truncate(self, name: str, frames: int, chance: random.Random) -> tuple[str, bool]:
+    def truncate(self, name: str, frames: int, generator: random.Random) -> tuple[str, bool]:
         """Kill training, cut an object only the newest checkpoint names; return digest and if that was noted."""
         process = self.start(name, frames)
         while len(self._manifests(name)) < 2:
@@ -128,7 +128,7 @@ class Case:
         older, newest = (json.loads(path.read_text())["objects"] for path in self._manifests(name)[-2:])
         shared = {entry["name"] for entry in older.values()}
         alone = sorted(entry["name"] for entry in newest.values() if entry["name"] not in shared)
-        victim = self.run_folder(name) / chance.choice(alone)
+        victim = self.run_folder(name) / generator.choice(alone)
         victim.write_bytes(victim.read_bytes()[:-1])
         result = self.finish(name, frames)
         attempts = sorted((self.run_folder(name) / "attempts").iterdir())

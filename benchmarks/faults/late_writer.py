@@ -59,8 +59,8 @@ def main() -> int:
         tried, lost = 0, 0
         for case in (cases.training, cases.keeping_beside_longer, cases.keeping_twice):
             steps, failures = case_by_step(Path(path), case, QUICK_EVERY if options.quick else 1)
-            told = f"{case.__name__:24} stopped at {steps:3} steps, {len(failures)} with a loss {failures[:3] or ''}"
-            print(told, flush=True)
+            line = f"{case.__name__:24} stopped at {steps:3} steps, {len(failures)} with a loss {failures[:3] or ''}"
+            print(line, flush=True)
             tried, lost = tried + steps, lost + len(failures)
     print(f"{tried} processes stopped and woken late, {lost} losses")
     return 1 if lost or not tried else 0

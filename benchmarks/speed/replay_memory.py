@@ -30,7 +30,7 @@ STATE_SHAPE = WorldConfig().state_shape
 MAX_MEGABYTES = 600
 MAX_SHARE = 0.05
 ALLOWANCE_MEGABYTES = 40
-"""What the first use of the libraries takes, which a quick run cannot tell from the replay."""
+"""What the first use of the libraries takes, which a quick run cannot separate from the replay."""
 ROUNDS = 15
 
 

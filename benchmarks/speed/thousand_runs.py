@@ -111,13 +111,13 @@ def main() -> int:
 
 def run_study(size: int) -> Found:
     """Run a study of this size."""
-    with tempfile.TemporaryDirectory() as place:
-        file, store = Path(place) / "thousand.toml", Path(place) / "store"
+    with tempfile.TemporaryDirectory() as temporary:
+        file, store = Path(temporary) / "thousand.toml", Path(temporary) / "store"
         file.write_text(STUDY.format(seeds=list(range(size))))
-        bare = bare_seconds(file, Path(place) / "bare")
-        seconds, memory = by_the_engine(file, store, Path(place) / "log")
+        bare = bare_seconds(file, Path(temporary) / "bare")
+        seconds, memory = by_the_engine(file, store, Path(temporary) / "log")
         status = status_seconds(file, str(store), size)
-        with s3_server(Path(place) / "moto.log") as server:
+        with s3_server(Path(temporary) / "moto.log") as server:
             location = s3_location(server.port, "store")
             copy_statuses(store, Folder(location))
             s3_status = status_seconds(file, location, size)
@@ -126,19 +126,19 @@ def run_study(size: int) -> Found:
 
 def bare_seconds(file: Path, folder: Path) -> float:
     """Return the seconds per run of two processes that call `train` and nothing else."""
-    words = [sys.executable, "-c", BARE, str(file), str(folder)]
+    argv = [sys.executable, "-c", BARE, str(file), str(folder)]
     with ThreadPoolExecutor(2) as pool:
-        said = pool.map(lambda half: subprocess.check_output([*words, str(half), str(BARE_RUNS)]), (0, 1))
+        said = pool.map(lambda half: subprocess.check_output([*argv, str(half), str(BARE_RUNS)]), (0, 1))
     return max(map(float, said)) / BARE_RUNS
 
 
 def by_the_engine(file: Path, store: Path, log: Path) -> tuple[float, list[float]]:
     """Return the seconds from the first submission to the end, and the driver's memory in megabytes meanwhile."""
-    words = ["study", "run", str(file), "--store", str(store)]
+    argv = ["study", "run", str(file), "--store", str(store)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment["RAY_worker_niceness"] = "0"  # as the bare calls; 15 otherwise
     with log.open("w") as out:
-        process = subprocess.Popen([sys.executable, "-m", "offpiste", *words], env=environment, stdout=out, stderr=out)
+        process = subprocess.Popen([sys.executable, "-m", "offpiste", *argv], env=environment, stdout=out, stderr=out)
     start, memory = 0.0, []
     while process.poll() is None:
         if not start and re.search(r"runs, 0 done", log.read_text()):
@@ -153,9 +153,9 @@ def by_the_engine(file: Path, store: Path, log: Path) -> tuple[float, list[float
 
 def status_seconds(file: Path, location: str, size: int) -> float:
     """Return how long the command takes, start of Python included."""
-    words = [sys.executable, "-m", "offpiste", "study", "status", str(file), "--store", location, "--json"]
+    argv = [sys.executable, "-m", "offpiste", "study", "status", str(file), "--store", location, "--json"]
     start = time.perf_counter()
-    found = json.loads(subprocess.check_output(words))
+    found = json.loads(subprocess.check_output(argv))
     seconds = time.perf_counter() - start
     assert found["counts"]["done"] == size, found["counts"]
     return seconds

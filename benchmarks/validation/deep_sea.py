@@ -212,7 +212,7 @@ def unlucky_seeds(runs: Runs, first: int) -> list[int]:
 
 
 def best_scale(name: str, grid: tuple[float, ...], tasks: list[Task], runs: Runs) -> float:
-    """Return the β that found the treasure on most tuning seeds, then in the fewest episodes, then saw most cells."""
+    """Return the β with the max of finds on the tuning seeds, then the min of episodes, then the max of cells."""
 
     def quality(scale: float) -> tuple[int, int, int]:
         outcomes = [runs[task] for task in tasks if task.scale == scale]

@@ -7,8 +7,8 @@ bonus that merely falls with time has the former and not the latter, and gives a
 than another.
 
 For PixelCNN three things more. -log ρ, from whose fall under a learning step its bonus is made: does the density know
-what the bonus does not tell? A table with one logit per cell, under the same optimiser and paid by the same formula: a
-density that cannot mistake one cell for another, and has nothing of our network in it; what it does not tell either is
+what the bonus does not show? A table with one logit per cell, under the same optimiser and paid by the same formula: a
+density that cannot mistake one cell for another, and has nothing of our network in it; what it does not show either is
 the method's doing. And both with a hundred times the step size.
 
 There is no bar but for the oracle, which must follow the counts exactly. `--quick` shows 50 episodes.

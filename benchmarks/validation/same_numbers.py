@@ -113,9 +113,9 @@ def train_and_digest(case: Case, store: Path) -> str:
     settings.write_text(case.settings)
     start = time.monotonic()
     for frames in case.frames:
-        words = ["train", "--game", case.game, "--method", case.method, "--agent.precision", case.precision, "--quiet"]
-        words += ["--config", str(settings), "--frames", str(frames), "--out", str(out)]
-        subprocess.run([sys.executable, "-m", "offpiste", *words], check=True)
+        argv = ["train", "--game", case.game, "--method", case.method, "--agent.precision", case.precision, "--quiet"]
+        argv += ["--config", str(settings), "--frames", str(frames), "--out", str(out)]
+        subprocess.run([sys.executable, "-m", "offpiste", *argv], check=True)
     folder = out / case.game / case.method / "seed-0"
     print(f"{case.name}: {time.monotonic() - start:.0f} s, {check(case, folder)}", file=sys.stderr, flush=True)
     return digest(Folder(folder))
