@@ -4,14 +4,14 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+sys.path[:0] = [str(Path(__file__).parent / "_extensions"), str(Path(__file__).parents[1])]
 
 project = "offpiste"
 author = "The offpiste authors"
 project_copyright = "The offpiste authors"
 release = version = metadata.version("offpiste")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "commands", "fields"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "commands", "fields", "measured"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 nitpicky = False  # types of other packages have no pages here

@@ -41,7 +41,7 @@ NOT_RUN = {
     "python -m build": "needs a package index; the release checklist has it",
     "offpiste try *": "takes minutes at least; its own tests stand in for the workers",
     "scripts/check": "this test is part of it",
-    "python benchmarks/*": "benchmarks take minutes to hours, and some a GPU; each has its own --quick",
+    "python -m benchmarks.*": "benchmarks take minutes to hours, and some a GPU; each has its own --quick",
     "*s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",
     "ray *": "starts a cluster; the tests of the engine do",
     "aws *": "there is no such bucket",

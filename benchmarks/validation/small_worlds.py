@@ -7,9 +7,9 @@ idle core. Scores are those of the published study: random play is 0, the best p
 
 Runs lie in a store, so the same command continues after any stop:
 
-    python benchmarks/validation/small_worlds.py STORE [--processes 2]
-    python benchmarks/validation/small_worlds.py --quick
-    python benchmarks/validation/small_worlds.py --speed
+    python -m benchmarks.validation.small_worlds STORE [--processes 2]
+    python -m benchmarks.validation.small_worlds --quick
+    python -m benchmarks.validation.small_worlds --speed
 """
 
 import argparse
@@ -85,24 +85,24 @@ def judge(store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequ
     for world in worlds:
         baseline = [scores[world, "epsilon_greedy"][seed] for seed in seeds]
         if world in EASY:
-            held &= told(world, "epsilon_greedy above", [score > HIGH for score in baseline], share_easy)
+            held &= enough(world, "epsilon_greedy above", [score > HIGH for score in baseline], share_easy)
             continue
         arm = oracle(world, tuned[world], 0).variant
         counted = [scores[world, arm][seed] for seed in seeds]
-        held &= told(world, "epsilon_greedy below", [score < LOW for score in baseline], share_hard)
-        held &= told(world, f"oracle {arm} above", [score > HIGH for score in counted], share_hard)
+        held &= enough(world, "epsilon_greedy below", [score < LOW for score in baseline], share_hard)
+        held &= enough(world, f"oracle {arm} above", [score > HIGH for score in counted], share_hard)
     print(f"the worlds {'do' if held else 'do not all do'} what they are for")
     return held
 
 
-def told(world: str, what: str, holds: Sequence[bool], share: float) -> bool:
+def enough(world: str, what: str, holds: Sequence[bool], share: float) -> bool:
     """Print and return whether enough seeds are as they should be."""
-    enough = sum(holds) >= share * len(holds)
+    holding = sum(holds) >= share * len(holds)
     bound = HIGH if what.endswith("above") else LOW
     print(
-        f"{world:12} {what} {bound}: {sum(holds)} of {len(holds)} seeds {'' if enough else '  <- too few'}", flush=True
+        f"{world:12} {what} {bound}: {sum(holds)} of {len(holds)} seeds {'' if holding else '  <- too few'}", flush=True
     )
-    return enough
+    return holding
 
 
 def run(world: str, method: str, seed: int) -> RunConfig:
@@ -117,7 +117,7 @@ def oracle(world: str, scale: float, seed: int) -> RunConfig:
 
 
 def train_all(store: Path, runs: Iterable[RunConfig], processes: int) -> None:
-    """Train all runs that are not finished, and tell how far it is."""
+    """Train all runs that are not finished, and show how far it is."""
     waiting = list(runs)
     start = time.monotonic()
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
@@ -162,7 +162,7 @@ def best_scale(store: Path, world: str, scales: Sequence[float]) -> float:
 def speed() -> bool:
     """Measure a step on one core, in the world with the largest frames; return whether the bars hold."""
     held = True
-    for method, most in MAX_MILLISECONDS.items():
+    for method, limit in MAX_MILLISECONDS.items():
         config = run("four_rooms", method, 0)
         config = replace(config, exploration=replace(config.exploration, epsilon_decay_steps=1))
         if method == "rnd":
@@ -179,8 +179,8 @@ def speed() -> bool:
                 pass
             taken.append(1e3 * (time.process_time() - start) / 150)
         median = statistics.median(taken)
-        held &= median <= most
-        print(f"{method}: {median:.2f} ms of processor time a step, {most:g} allowed", flush=True)
+        held &= median <= limit
+        print(f"{method}: {median:.2f} ms of processor time a step, {limit:g} allowed", flush=True)
     return held
 
 

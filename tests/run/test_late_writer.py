@@ -1,6 +1,6 @@
 """A process that sleeps at any step on its store, and wakes after another attempt has finished, takes nothing from it.
 
-`benchmarks/late_writer.py` does the same with processes that are really stopped.
+`benchmarks/faults/late_writer.py` does the same with processes that are really stopped.
 """
 
 import dataclasses

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.shared.s3_server import S3Server, free_port, s3_location
 from offpiste.errors import StoreError
 from offpiste.store.storage import Folder
-from tests.conftest import S3Server, free_port, s3_location
 
 TWENTY_MEGABYTES = np.random.default_rng(0).bytes(20_000_000)
 

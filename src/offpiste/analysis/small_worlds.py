@@ -5,8 +5,8 @@ other are equal: what moves cost in Deep Sea, and an ε-greedy action among fift
 oracle's ladder is not under test: it tells a poor bonus from a learner's limit.
 
 Seeds below which a finding cannot be supported or contradicted whatever the scores, and how often a plausible effect
-decides it with 10 and with 20 (benchmarks/calibration.py, 200 studies each, which also shows that verdicts keep their
-level at 10 seeds):
+decides it with 10 and with 20 (benchmarks/validation/calibration.py, 200 studies each, which also shows that verdicts
+keep their level at 10 seeds):
 
 finding                        for  against  e.g. where runs solve a world                          10      20
 bonuses-beat-baseline            5        7  bonuses in 9 runs of 10, ε-greedy in 1 of 20           97%    100%

@@ -3,8 +3,8 @@
 What a verdict rests on is exact for any distribution of scores at any number of seeds: sign tests of seed-by-seed
 differences, Clopper–Pearson and order-statistic intervals. No valid test that the one of two methods is not the better
 can give less than 2**-n with n seeds: the other's scores may be two-valued around the first's. A rank test is
-sharper only because it supposes that the two distributions are the same, spread and all: benchmarks/calibration.py
-shows how unequal spreads deceive it. Bootstrap intervals describe.
+sharper only because it supposes that the two distributions are the same, spread and all:
+benchmarks/validation/calibration.py shows how unequal spreads deceive it. Bootstrap intervals describe.
 
 A group is an array of runs of one game along its last axis; several groups are several games. Groups that were
 resampled have the resamples along their first axis, and all statistics of groups take them.
@@ -195,7 +195,7 @@ def mean_interval(values: Array, generator: np.random.Generator, draws: int = 40
     """Return an interval of the mean of values that lie between 0 and 1, or were seen beyond (Gaffke, 2005).
 
     Where all are 0 or 1 it is that of Clopper and Pearson, so it has a width even where all are equal. For other values
-    nobody has proved it, nor seen it fail; benchmarks/calibration.py tries it.
+    nobody has proved it, nor seen it fail; benchmarks/validation/calibration.py tries it.
     """
     weights = generator.dirichlet(np.ones(values.size + 1), draws)  # the last goes to a value that was not seen
     low, high = (np.append(values, unseen) for unseen in (min(0.0, values.min()), max(1.0, values.max())))

@@ -23,7 +23,7 @@ SIZE = 10
 CELLS = (SIZE + 1) * (SIZE + 2) // 2
 """Reachable cells, including the floor."""
 SCALES = {"epsilon_greedy": None, "cts": 1.0}
-"""The methods shown, each with the β that suits this world (chosen by `benchmarks/deep_sea.py`)."""
+"""The methods shown, each with the β that suits this world (chosen by `benchmarks/validation/deep_sea.py`)."""
 SHADES = (16, 17, 18, 19, 20, 26, 32, 38, 44, 50, 87)
 """Terminal colours, from no visits to the most."""
 PLOT_WIDTH = 60

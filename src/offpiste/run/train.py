@@ -23,6 +23,7 @@ from offpiste.seeding import stream
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import (
     Checkpoints,
+    Saved,
     begin_attempt,
     describe_attempt,
     read_attempts,
@@ -152,11 +153,7 @@ class _Attempt:
         """Write a checkpoint, unless this step already has one."""
         if self.saved_step == self.loop.tracker.all_steps:
             return
-        mutable = {key: arrays.pack(value) for key, value in self.loop.state().items()}
-        mutable[layout.RECORDS] = arrays.pack(self.records.state())
-        immutable = self.loop.immutable() | self.records.immutable()
-        immutable |= {key: lambda data=data: data for key, data in self.kept.items()}  # type: ignore[misc]
-        self.checkpoints.save(self.loop.tracker.all_steps, mutable, immutable)
+        save_checkpoint(self.checkpoints, self.loop, self.records, self.kept)
         self.kept = dict.fromkeys(self.kept)  # the store has the bytes now
         self.saved_step = self.loop.tracker.all_steps
 
@@ -302,6 +299,17 @@ def train(
             raise
         finally:
             curves.close()
+
+
+def save_checkpoint(
+    checkpoints: Checkpoints, loop: Loop, records: RecordLog, kept: Mapping[str, bytes | None]
+) -> Saved:
+    """Write a checkpoint of a loop, its records, and milestones that are kept; return what was written."""
+    mutable = {key: arrays.pack(value) for key, value in loop.state().items()}
+    mutable[layout.RECORDS] = arrays.pack(records.state())
+    immutable = loop.immutable() | records.immutable()
+    immutable |= {key: lambda data=data: data for key, data in kept.items()}  # type: ignore[misc]
+    return checkpoints.save(loop.tracker.all_steps, mutable, immutable)
 
 
 def _restore(

@@ -1,7 +1,8 @@
 """The cost of a run: memory, bytes written and kept, and time at a given or measured rate.
 
 Network sizes are counted; bytes per frame, the process itself and CTS, which grows, are measured
-(benchmarks/replay_memory.py, bonus_cost.py, preemption.py). The figures serve to reserve resources, so they round up.
+(benchmarks/speed/replay_memory.py and bonus_cost.py, benchmarks/faults/preemption.py). The figures serve to reserve
+resources, so they round up.
 """
 
 import dataclasses

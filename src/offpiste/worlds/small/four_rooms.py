@@ -37,7 +37,7 @@ class FourRooms(SmallWorld):
     """The rooms, with an empty panel, so that it differs from the noisy ones by the noise alone."""
 
     shape = (SIZE + _PANEL_ROWS, SIZE + _PANEL_ROWS)
-    limit = 28
+    limit = 26
 
     def starts(self) -> list[Outcome]:
         """Return the corner where an episode starts."""

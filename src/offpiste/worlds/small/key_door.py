@@ -21,7 +21,7 @@ class KeyDoor(SmallWorld):
     """A state is row, column and whether the player has the key."""
 
     shape: ClassVar[tuple[int, int]] = (ROOM, WIDTH)
-    limit = 30
+    limit = 28
 
     def starts(self) -> list[Outcome]:
         """Return the middle of the middle room, without the key."""

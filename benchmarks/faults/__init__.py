@@ -1,0 +1,1 @@
+"""What kills, late writers, full disks, hostile names and preemptions do to a run, a study or a report."""

@@ -1,0 +1,1 @@
+"""What two or more programs share; nothing here is run by itself."""

@@ -1,0 +1,175 @@
+"""The learned bonuses in bare torch: their passes and optimiser steps, written plainly, with inputs ready made.
+
+Each function takes recorded steps and returns one that does the work of `observe` on the step of an index.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from benchmarks.shared.bonuses import ACTIONS, FRAME_SHAPE
+from offpiste.bonuses.base import Bonus, Transition
+from offpiste.bonuses.icm import shrink
+from offpiste.bonuses.pixelcnn import symbols
+from offpiste.bonuses.registry import seeded_globals
+from offpiste.bonuses.rnd import normalise, released_moments, welford
+
+
+def pixelcnn(recorded: Sequence[Transition]) -> Callable[[int], None]:
+    """Return one step of PixelCNN: forward, backward, RMSProp, and forward again."""
+    with seeded_globals(0):
+        network = PixelCnnNetwork()
+    assert sum(parameter.numel() for parameter in network.parameters()) == 19_688
+    frames = torch.from_numpy(np.stack([symbols(transition.frame) for transition in recorded]))
+    inputs, targets = frames[:, None].float(), frames.long()
+    optimizer = torch.optim.RMSprop(network.parameters(), 1e-4, alpha=0.9, momentum=0.9, eps=1e-4, foreach=True)
+
+    def step(index: int) -> None:
+        frame, target = inputs[index : index + 1], targets[index : index + 1]
+        optimizer.zero_grad()
+        functional.cross_entropy(network(frame), target).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        with torch.no_grad():
+            functional.cross_entropy(network(frame), target)
+
+    return step
+
+
+class PixelCnnNetwork(nn.Module):
+    """The released PixelCNN with torch's own convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, 16, 7, padding=3)
+        self.positions = nn.Parameter(torch.zeros(1, 4, 42, 42))
+        self.masked = nn.ModuleList(nn.Conv2d(16, 32, 3, padding=1) for _ in range(2))
+        self.placed = nn.ModuleList(nn.Conv2d(4, 32, 1) for _ in range(2))
+        self.out = nn.ModuleList(nn.Conv2d(16, 16, 1) for _ in range(2))
+        self.merge, self.hidden, self.logits = nn.Conv2d(4, 16, 1), nn.Conv2d(16, 64, 1), nn.Conv2d(64, 8, 1)
+        self.mask_a = (torch.arange(49) < 24).view(7, 7).float()
+        self.mask_b = (torch.arange(9) < 5).view(3, 3).float()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits, [1, 8, 42, 42]."""
+        x = functional.conv2d(x, self.first.weight * self.mask_a, self.first.bias, padding=3)
+        for masked, placed, out in zip(self.masked, self.placed, self.out, strict=True):
+            assert isinstance(masked, nn.Conv2d)
+            gates = functional.conv2d(x, masked.weight * self.mask_b, masked.bias, padding=1)
+            gates = gates + placed(self.positions)
+            x = x + out(gates[:, 0::2].tanh() + gates[:, 1::2].sigmoid())
+        x = torch.relu(x + self.merge(self.positions))
+        return self.logits(torch.relu(self.hidden(x)))  # type: ignore[no-any-return]
+
+
+def icm(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of the curiosity module: forward, backward, Adam."""
+    network = CuriosityNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    _begin_like(network, like, "network/")
+    pairs = np.empty((len(recorded), 2, 4, 42, 42), np.uint8)
+    for pair, transition in zip(pairs, recorded, strict=True):
+        shrink(transition.state, pair[0])
+        shrink(transition.next_state, pair[1])
+    inputs = [(torch.from_numpy(pair) / 255).contiguous(memory_format=torch.channels_last) for pair in pairs]
+    actions = [torch.tensor([transition.action]) for transition in recorded]
+    optimizer = torch.optim.Adam(network.parameters(), 1e-4, fused=True)
+
+    def step(index: int) -> None:
+        optimizer.zero_grad()
+        network(inputs[index], actions[index]).backward()
+        optimizer.step()
+
+    return step
+
+
+class CuriosityNetwork(nn.Module):
+    """Pathak's networks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Sequential(
+            nn.ZeroPad2d((0, 1, 0, 1)),  # as SAME pads
+            *(nn.Conv2d(4, 32, 3, 2), nn.ELU()),
+            *(nn.Conv2d(32, 32, 3, 2, padding=1), nn.ELU()),
+            *(nn.Conv2d(32, 32, 3, 2, padding=1), nn.ELU()),
+            nn.ZeroPad2d((0, 1, 0, 1)),
+            *(nn.Conv2d(32, 32, 3, 2), nn.ELU()),
+            nn.Flatten(),
+        )
+        self.inverse_model = nn.Sequential(nn.Linear(2 * 288, 256), nn.ReLU(), nn.Linear(256, ACTIONS))
+        self.forward_model = nn.Sequential(nn.Linear(288 + ACTIONS, 256), nn.ReLU(), nn.Linear(256, 288))
+
+    def forward(self, states: Tensor, action: Tensor) -> Tensor:
+        """Return the joint loss of two states, [2, 4, 42, 42], and the action between them."""
+        now, later = self.embed(states).split(1)
+        inverse_loss = functional.cross_entropy(self.inverse_model(torch.cat([now, later], 1)), action)
+        predicted = self.forward_model(torch.cat([now, functional.one_hot(action, ACTIONS)], 1))
+        error: Tensor = (predicted - later).square().sum()
+        return 0.995 * inverse_loss + 0.005 * 0.5 * error
+
+
+def rnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of RND: through both networks, back through one, Adam."""
+    return _rnd(_normalised(recorded), like)
+
+
+def rnd_released(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return the same on frames normalised as the released code does."""
+    return _rnd(_normalised_as_released(recorded), like)
+
+
+def _rnd(frames: Tensor, like: Bonus) -> Callable[[int], None]:
+    """Return one step of RND on frames [steps, 1, 84, 84]."""
+    target, predictor = random_features(0), random_features(2)
+    _begin_like(target, like, "target/")
+    _begin_like(predictor, like, "predictor/")
+    optimizer = torch.optim.Adam(predictor.parameters(), 2e-4, eps=1e-5, fused=True)
+
+    def step(index: int) -> None:
+        frame = frames[index : index + 1]
+        with torch.no_grad():
+            wanted = target(frame)
+        optimizer.zero_grad()
+        functional.mse_loss(predictor(frame), wanted).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
+
+
+def random_features(hidden_layers: int) -> nn.Sequential:
+    """Return the target of RND, or with two hidden layers its predictor."""
+    layers: list[nn.Module] = [nn.Conv2d(1, 32, 8, 4, padding=2), nn.LeakyReLU(0.2), nn.ZeroPad2d((1, 2, 1, 2))]
+    layers += [nn.Conv2d(32, 64, 4, 2), nn.LeakyReLU(0.2), nn.Conv2d(64, 64, 3, 1, padding=1), nn.LeakyReLU(0.2)]
+    layers += [nn.Flatten(), nn.Linear(7_744, 512)]
+    for _ in range(hidden_layers):
+        layers += [nn.ReLU(), nn.Linear(512, 512)]
+    return nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def _normalised(recorded: Sequence[Transition]) -> Tensor:
+    """Return the frames as `rnd` normalises them."""
+    mean, squares, frames = np.zeros(FRAME_SHAPE), np.zeros(FRAME_SHAPE), []
+    for count, transition in enumerate(recorded, start=1):
+        mean, squares = welford(mean, squares, transition.frame, count)
+        frames.append(normalise(transition.frame, mean, np.maximum(np.sqrt(squares / count), 1e-8)))
+    return torch.from_numpy(np.stack(frames).astype(np.float32))[:, None]
+
+
+def _normalised_as_released(recorded: Sequence[Transition]) -> Tensor:
+    """Return the frames as `rnd_released` normalises them."""
+    mean, spread, frames = np.zeros(FRAME_SHAPE), np.ones(FRAME_SHAPE), []
+    for count, transition in enumerate(recorded, start=1):
+        frames.append(normalise(transition.frame, mean, spread))
+        mean, spread = released_moments(mean, spread, frames[-1], count)
+    return torch.from_numpy(np.stack(frames).astype(np.float32))[:, None]
+
+
+@torch.no_grad()
+def _begin_like(network: nn.Module, bonus: Bonus, prefix: str) -> None:
+    """Give a network the weights of a bonus; layers are in the same order, and have as many of them."""
+    weights = [array for name, array in bonus.state().items() if name.startswith(prefix)]
+    for parameter, array in zip(network.parameters(), weights, strict=True):
+        assert parameter.shape == array.shape
+        parameter.copy_(torch.from_numpy(array))

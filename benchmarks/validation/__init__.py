@@ -1,0 +1,1 @@
+"""Whether the numbers are right: agents, bonuses, worlds and statistics beside what is known of them."""

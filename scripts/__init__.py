@@ -1,0 +1,1 @@
+"""Programs for maintainers, run from the repository's root: `python -m scripts.measured`."""
