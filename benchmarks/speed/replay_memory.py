@@ -30,7 +30,7 @@ STATE_SHAPE = WorldConfig().state_shape
 MAX_MEGABYTES = 600
 MAX_SHARE = 0.05
 ALLOWANCE_MEGABYTES = 40
-"""What the first use of the libraries takes, which a quick run cannot separate from the replay."""
+"""Buffers that do not grow with the entries, which a quick run cannot separate from the replay."""
 ROUNDS = 15
 
 
@@ -70,9 +70,10 @@ def measure(game: str, entries: int, recorded: int) -> Result:
     """Fill a replay with one game and draw from it."""
     torch.set_num_threads(1)
     recording = record(game, recorded)
+    config = AgentConfig(replay_capacity=entries)
+    fill(Replay(config, STATE_SHAPE, stream(0, "warm-up")), recording, 100)  # compiles what a replay calls
     gc.collect()
     before = resident_megabytes()
-    config = AgentConfig(replay_capacity=entries)
     replay = Replay(config, STATE_SHAPE, stream(0, "replay"))
     fill(replay, recording, entries + entries // 10)  # so that it has wrapped around
     grown = resident_megabytes() - before
