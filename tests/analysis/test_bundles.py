@@ -97,7 +97,7 @@ def test_a_damaged_file_is_refused_when_it_is_read(bundle: Path) -> None:
 def test_a_bundle_of_another_suite_is_refused(bundle: Path) -> None:
     manifest = json.loads((bundle / "manifest.json").read_text())
     (bundle / "manifest.json").write_text(json.dumps(manifest | {"suite_version": SUITE_VERSION + 1}))
-    with pytest.raises(StoreError, match=f"is of suite version {SUITE_VERSION + 1}"):
+    with pytest.raises(StoreError, match=f"must have suite version {SUITE_VERSION}, got {SUITE_VERSION + 1}"):
         load(bundle)
 
 

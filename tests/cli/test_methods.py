@@ -79,10 +79,7 @@ def test_a_method_in_detail_lists_every_option_of_its_bonus(capsys: pytest.Captu
     text = output(["pixelcnn"], capsys)
     assert re.match(r"pixelcnn\n  actions +ε 1 to 0.01\n  bonus +offpiste.bonuses.pixelcnn:PixelCnn\n", text)
     assert re.search(r"scale β +0\.1\n", text)
-    assert (
-        "  decay (float > 0) = 1.0\n      The factor c of the prediction gain, which is c·PG/√n after n steps.\n"
-        in text
-    )
+    assert "  decay (float > 0) = 1.0\n      c in the decayed prediction gain c·PG/√n, after n steps.\n" in text
     assert "  gate (Literal['sum', 'product']) = 'sum'\n      How a block joins tanh and sigmoid" in text
     assert "  The bonus has no options." in output(["cts"], capsys)
 
