@@ -413,7 +413,7 @@ def test_the_help_of_train_lists_every_setting(capsys: pytest.CaptureFixture[str
     for flag in ("--out STR", "--config FILE", "--print-config", "--accept-version"):
         assert flag in output.out
     assert "--bonus.options.OPTION VALUE" in re.sub(r"[\s│]+", " ", output.out)
-    assert re.search(r"module:Class of one of yours, or none; --bonus for short", re.sub(r"[\s│]+", " ", output.out))
+    assert re.search(r"module:Class of your own, or none; --bonus for short", re.sub(r"[\s│]+", " ", output.out))
     assert "--no-print-config" not in output.out
 
 
