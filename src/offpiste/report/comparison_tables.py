@@ -10,6 +10,18 @@ from offpiste.analysis.names import label, title
 from offpiste.report.tables import Table, table_of
 
 
+_COMPARED: dict[str, Callable[[Contrast], Any]] = {
+    "method": lambda each: label(each.method),
+    "pairs": lambda each: each.comparison.pairs,
+    "share better": lambda each: each.comparison.probability,
+    "exact interval": lambda each: each.comparison.probability_interval,
+    "median difference": lambda each: each.comparison.difference,
+    "its exact interval": lambda each: each.comparison.difference_interval,
+    "p better": lambda each: each.comparison.p_better,
+}
+"""Columns of every table of methods beside ε-greedy."""
+
+
 def claims_table(evidence: Evidence) -> Table:
     """Return the verdict on each finding of each benchmark."""
     columns: dict[str, Callable[[Verdict], Any]] = {
@@ -50,13 +62,7 @@ def contrast_table(found: Sequence[Contrast]) -> Table:
     """Return each method beside ε-greedy."""
     columns: dict[str, Callable[[Contrast], Any]] = {
         "games": lambda each: each.suite,
-        "method": lambda each: label(each.method),
-        "pairs": lambda each: each.comparison.pairs,
-        "share better": lambda each: each.comparison.probability,
-        "exact interval": lambda each: each.comparison.probability_interval,
-        "median difference": lambda each: each.comparison.difference,
-        "its exact interval": lambda each: each.comparison.difference_interval,
-        "p better": lambda each: each.comparison.p_better,
+        **_COMPARED,
         "p worse": lambda each: each.comparison.p_worse,
         f"corrected for {2 * len(found)} tests": lambda each: each.call,
     }
@@ -73,13 +79,7 @@ def contrast_by_game_table(found: Sequence[Contrast]) -> Table:
     """Return each method beside ε-greedy on each world."""
     columns: dict[str, Callable[[Contrast], Any]] = {
         "world": lambda each: each.suite,
-        "method": lambda each: label(each.method),
-        "pairs": lambda each: each.comparison.pairs,
-        "share better": lambda each: each.comparison.probability,
-        "exact interval": lambda each: each.comparison.probability_interval,
-        "median difference": lambda each: each.comparison.difference,
-        "its exact interval": lambda each: each.comparison.difference_interval,
-        "p better": lambda each: each.comparison.p_better,
+        **_COMPARED,
         "called": lambda each: each.call,
         "area, median difference": lambda each: each.area.difference if each.area else None,
         "area, exact interval": lambda each: each.area.difference_interval if each.area else None,
