@@ -9,7 +9,6 @@ from offpiste.analysis.findings import Part, Verdict
 from offpiste.analysis.names import label, title
 from offpiste.report.tables import Table, table_of
 
-
 _COMPARED: dict[str, Callable[[Contrast], Any]] = {
     "method": lambda each: label(each.method),
     "pairs": lambda each: each.comparison.pairs,
