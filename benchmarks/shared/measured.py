@@ -1,7 +1,7 @@
 """Measured figures: written by `--record` into results/measured, and quoted from there, so that each is typed once.
 
-A figure is min and max over `n` runs of its program on one processor with one set of libraries. The documentation
-quotes it by a role, README.md and benchmarks/README.md, which a code host shows as they are, between markers that
+A figure is min and max over `n` runs of its program (null: not noted) on one processor with one set of libraries. Docs
+quote it by a role, README.md and benchmarks/README.md, which a code host shows as they are, between markers that
 `python -m scripts.measured` compares and renews:
 
     {measured}`peers.dopamine:.1f`
