@@ -617,7 +617,7 @@ def test_a_run_of_which_no_checkpoint_is_whole_stops_and_is_not_restarted(tmp_pa
     victim = named(tmp_path)["agent"]["name"]
     (tmp_path / victim).write_bytes(b"")
     objects = Folder(tmp_path).list("objects")
-    with pytest.raises(CheckpointError, match=f"{victim} has 0 bytes"):
+    with pytest.raises(CheckpointError, match=f"{victim} must have .* bytes, got 0"):
         train(tiny_run(frames=80), Folder(tmp_path))
     assert Folder(tmp_path).list("objects") == objects
 

@@ -80,7 +80,7 @@ def test_a_gif_holds_all_frames_at_half_the_size(tmp_path: Path) -> None:
 
 
 def test_other_forms_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"written as \.mp4 or \.gif, not a\.avi"):
+    with pytest.raises(ConfigError, match=r"a video must be \.mp4 or \.gif, got a\.avi"):
         write_video(blank(1), tmp_path / "a.avi", 15)
 
 
