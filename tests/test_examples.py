@@ -118,7 +118,7 @@ def test_the_oracle_says_where_it_can_count() -> None:
 @pytest.mark.parametrize(("example", "packaged"), [(NAMES[0], "simhash"), (NAMES[1], "oracle")])
 def test_a_bonus_of_the_package_pays_what_its_example_pays(example: str, packaged: str) -> None:
     one, other = made(example), made(packaged)
-    steps = warm_up(400)
+    steps = warm_up(steps=400)
     assert [one.observe(step) for step in steps] == [other.observe(step) for step in steps]
     assert_same(one.state(), other.state())
 

@@ -374,3 +374,13 @@ class DeclaresAScopeThatThereIsNot(Good):
 
 def halve(array: NDArray[np.uint8]) -> None:
     array //= np.uint8(2)
+
+
+class ReadsTheFourthFrame(Good):
+    def observe(self, transition: Transition) -> Any:
+        return super().observe(transition) * (1.0 + 1e-3 * float(transition.state[3].mean()))
+
+
+class PaysNaNOnSmallFrames(Good):
+    def observe(self, transition: Transition) -> Any:
+        return super().observe(transition) if transition.frame.shape == (84, 84) else math.nan

@@ -60,7 +60,7 @@ def test_options_on_the_command_line_are_those_of_train_and_override_the_file(
 ) -> None:
     checked: list[Any] = []
 
-    def check(kind: type[Any], options: Any, _: float) -> CheckReport:
+    def check(kind: type[Any], options: Any, _: float, **_rest: object) -> CheckReport:
         checked.append((kind.__name__, options))
         return CheckReport("", ())
 

@@ -11,7 +11,7 @@ import pytest
 import tomli_w
 
 from offpiste.bonuses.contract.new_process import paid_in_new_process
-from offpiste.bonuses.contract.play import COMPARED_STEPS
+from offpiste.bonuses.contract.play import FULL
 from offpiste.bonuses.contract.specimen import SavedBonus
 from offpiste.bonuses.registry import find
 from offpiste.seeding import generator_state, stream
@@ -124,9 +124,9 @@ def test_the_new_process_of_check_bonus_searches_the_current_folder_last(
     add_bonus(hostile)
     monkeypatch.chdir(hostile)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    saved = SavedBonus(arrays.pack({}), generator_state(stream(0, "bonus")), observed=COMPARED_STEPS - 2)
+    saved = SavedBonus(arrays.pack({}), generator_state(stream(0, "bonus")), observed=FULL.compared - 2)
     try:
-        assert paid_in_new_process(find("mine:Mine"), {}, saved, learns=False) == [0.5, 0.5]
+        assert paid_in_new_process(find("mine:Mine"), {}, saved, FULL, learns=False) == [0.5, 0.5]
     finally:
         del sys.modules["mine"], sys.modules["beside"]
     assert not list(hostile.glob("*.ran"))

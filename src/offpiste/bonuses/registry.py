@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from offpiste.bonuses.base import Bonus, Context
 from offpiste.config import BonusConfig
@@ -129,6 +128,8 @@ def source_digest(name: str) -> str | None:
 @contextmanager
 def seeded_globals(seed: int) -> Iterator[None]:
     """Seed the global generators of torch, numpy and Python within the block, and restore them after it."""
+    import torch  # here, for a bonus is found and its options are checked without it
+
     before: tuple[Any, ...] = (random.getstate(), np.random.get_state(), torch.get_rng_state())  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002

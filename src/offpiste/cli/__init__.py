@@ -1,9 +1,10 @@
 """The command `offpiste`: one module per subcommand, with its `Arguments` and a `main` that returns the exit code.
 
-Only commands that compute import torch, so that help appears at once.
+Only the given command is imported, and only those that compute import torch, so that help appears at once.
 """
 
 import functools
+import importlib
 import operator
 import os
 import sys
@@ -15,41 +16,26 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
-from offpiste.cli import (
-    bundle,
-    check_bonus,
-    demo,
-    digest,
-    doctor,
-    eval,  # noqa: A004 (named after the command)
-    games,
-    importing,
-    methods,
-    report,
-    study,
-    train,
-    try_bonus,
-    watch,
-)
 from offpiste.errors import OffpisteError
 from offpiste.parsing import parse_count
 
-COMMANDS: dict[str, ModuleType] = {
-    "demo": demo,
-    "train": train,
-    "eval": eval,
-    "watch": watch,
-    "games": games,
-    "digest": digest,
-    "doctor": doctor,
-    "check-bonus": check_bonus,
-    "try": try_bonus,
-    "methods": methods,
-    "study": study,
-    "report": report,
-    "bundle": bundle,
-    "import": importing,
+COMMANDS = {
+    "demo": "demo",
+    "train": "train",
+    "eval": "eval",
+    "watch": "watch",
+    "games": "games",
+    "digest": "digest",
+    "doctor": "doctor",
+    "check-bonus": "check_bonus",
+    "try": "try_bonus",
+    "methods": "methods",
+    "study": "study",
+    "report": "report",
+    "bundle": "bundle",
+    "import": "importing",
 }
+"""The module of each command; only that of the given one is imported."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         command = _parse(argv)
-        run: Callable[[Any], int] = _module_of(command).main
+        run: Callable[[Any], int] = sys.modules[type(command).__module__].main
         return run(command)
     except OffpisteError as error:
         print(f"offpiste: {error}", file=sys.stderr)
@@ -76,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(argv: list[str]) -> Any:
     """Return the arguments of a command; a known command has a parser of its own, so that errors refer to its help."""
     if argv and argv[0] in COMMANDS:
-        module, prog = COMMANDS[argv[0]], f"offpiste {argv[0]}"
+        module, prog = _module(argv[0]), f"offpiste {argv[0]}"
         argv, default = module.defaults(argv) if hasattr(module, "defaults") else (argv, None)
         return tyro.cli(module.Arguments, prog=prog, args=argv[1:], default=default, registry=_registry())
     about = f"{offpiste.__doc__} --version prints the version."
@@ -85,12 +71,12 @@ def _parse(argv: list[str]) -> Any:
 
 def _commands() -> Any:
     """Return the union of all commands' arguments."""
-    kinds = [Annotated[module.Arguments, tyro.conf.subcommand(name)] for name, module in COMMANDS.items()]
+    kinds = [Annotated[_module(name).Arguments, tyro.conf.subcommand(name)] for name in COMMANDS]
     return functools.reduce(operator.or_, kinds)
 
 
-def _module_of(command: Any) -> ModuleType:
-    return next(module for module in COMMANDS.values() if type(command) is module.Arguments)
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"offpiste.cli.{COMMANDS[command]}")
 
 
 def _registry() -> ConstructorRegistry:

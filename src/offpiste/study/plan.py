@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from offpiste.config import CountOrZero, RunConfig, Seed
 from offpiste.errors import ConfigError, did_you_mean
-from offpiste.methods import base_run
+from offpiste.methods import METHODS, base_run
 from offpiste.parsing import Range, from_dict, read_settings, to_dict
 from offpiste.worlds.registry import SUITES, check_game
 
@@ -103,13 +103,10 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
         if not found:
             raise ConfigError(f"{key} of the study {name!r} must be a list of at least one, got []")
     _refuse_own_keys(file.settings, "settings")
-    runs = tuple(
-        run
-        for seed in file.seeds
-        for game in _games(file.games)
-        for arm in arms
-        for run in _runs(game, arm, seed, file.frames, file.settings)
-    )
+    of_one_seed = [
+        run for game in _games(file.games) for arm in arms for run in _runs(game, arm, file.frames, file.settings)
+    ]
+    runs = tuple(replace(run, seed=seed) for seed in file.seeds for run in of_one_seed)
     twice = [run_id for run_id, count in Counter(run.run_id for run in runs).items() if count > 1]
     if twice:
         raise ConfigError(
@@ -120,13 +117,17 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
 
 
 def load_bonuses(study: Study) -> Study:
-    """Return the study with the hashes of its bonuses' files; ConfigError for unknown options. Imports torch."""
+    """Return the study with the hashes of its bonuses' files; ConfigError for unknown options.
+
+    Imports only bonuses that need it: those of the user, and built-in ones whose options are set by the study.
+    """
     from offpiste.bonuses.registry import options_of, source_digest
 
-    seen: set[str] = set()
+    known = {repr((config.name, config.options)) for row in METHODS.values() for config in row.constants.values()}
     for run in study.runs:
-        if run.bonus.name != "none" and repr(run.bonus) not in seen:
-            seen.add(repr(run.bonus))
+        key = repr((run.bonus.name, run.bonus.options))
+        if key not in known:
+            known.add(key)
             options_of(run.bonus)
     return replace(study, bonus_sources={name: source_digest(name) for name in {run.bonus.name for run in study.runs}})
 
@@ -162,7 +163,8 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def _runs(game: str, arm: Arm, seed: int, frames: int | None, shared: Mapping[str, Any]) -> Iterator[RunConfig]:
+def _runs(game: str, arm: Arm, frames: int | None, shared: Mapping[str, Any]) -> Iterator[RunConfig]:
+    """Yield an arm's runs on a game, one for each of its settings, all with the default seed."""
     axes = axes_of(arm)
     plain = to_dict(base_run(game, arm.name or None, arm.bonus or None))
     plain = _merged(_merged(plain, shared), arm.settings)
@@ -174,7 +176,7 @@ def _runs(game: str, arm: Arm, seed: int, frames: int | None, shared: Mapping[st
         for name, value in point.items():
             settings = _merged(settings, _nested(axes[name].setting, value))
         names = [own] * bool(own) + [f"{name}={shown(value)}" for name, value in point.items()]
-        about = {"variant": ",".join(names), "seed": seed} | ({} if frames is None else {"frames": frames})
+        about = {"variant": ",".join(names)} | ({} if frames is None else {"frames": frames})
         yield from_dict(RunConfig, settings | about)
 
 

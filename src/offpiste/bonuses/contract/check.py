@@ -4,13 +4,15 @@ The bonus observes real play: 2,000 steps in ten games, then one new frame 300 t
 must pay more than the last of the repeats, as a bonus that merely decays with time does not. The first frame is then
 repeated in two more episodes, where an episodic bonus comes back and a lifelong one does not. Three more bonuses must
 pay the same over the first steps: a twin from the same seed and two restored from the saved state, one of these in a
-new process. Global generators are restored after every call, so that drawing from them is one finding, and does not
-fail every check of reproducibility.
+new process. Another plays Deep Sea, where a state is one small frame. A quick check does the same with fewer steps.
+Global generators are restored after every call, so that drawing from them is one finding, and does not fail every check
+of reproducibility.
 """
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,14 @@ import numpy as np
 from offpiste.bonuses.base import Transition, fault_of_scalars
 from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
 from offpiste.bonuses.contract.play import (
-    COMPARED_STEPS,
+    FULL,
     OTHER_SEED,
-    SAVED_AFTER_STEPS,
+    QUICK,
     SEED,
+    SMALL_GAME,
+    SMALL_STEPS,
+    Lengths,
+    random_play,
     visits,
     warm_up,
 )
@@ -41,17 +47,27 @@ def check_bonus(
     options: Mapping[str, Any] | None = None,
     agent_step_milliseconds: float | None = None,
     *,
+    quick: bool = False,
     new_process: bool = True,
+    progress: Callable[[float], None] | None = None,
 ) -> CheckReport:
     """Check a bonus of this class with these options; with the time of an agent step, its cost is reported as a share.
 
-    The checks continue after a failure, and an exception inside the bonus is a failure like any other. Restoring the
-    bonus in a new process takes some seconds; `new_process=False` leaves it out.
+    The checks continue after a failure, and an exception inside the bonus is a failure like any other. A quick check
+    takes a tenth of the steps. Restoring the bonus in a new process takes some seconds; `new_process=False` leaves it
+    out. `progress` is called with the share that is done.
     """
-    findings = Findings()
+    findings, lengths = Findings(), QUICK if quick else FULL
+
+    def observed(steps: int) -> None:
+        if progress is not None:
+            progress(steps / lengths.all_steps)
+
     try:
         with as_in_a_run(), seeded_globals(SEED):
-            _examine(kind, options or {}, agent_step_milliseconds, new_process, findings)
+            given = _options(kind, options or {}, findings)
+            watch = _examine(kind, given, dict(options or {}) if new_process else None, lengths, findings, observed)
+            findings.accept(Check.COST, _cost(watch, agent_step_milliseconds))
     except Stop as stop:
         for check in Check:
             findings.skip(check, f"not reached, since {stop}")
@@ -60,31 +76,32 @@ def check_bonus(
 
 def _examine(
     kind: type[Any],
-    settings: Mapping[str, Any],
-    agent_step_milliseconds: float | None,
-    new_process: bool,
+    options: Any,
+    settings: Mapping[str, Any] | None,
+    lengths: Lengths,
     findings: Findings,
-) -> None:
-    options = _options(kind, settings, findings)
-    steps, repeats = warm_up(), visits()
+    observed: Callable[[int], None],
+) -> Watch:
+    """Make every check but those of the options and the cost; without settings, none in a new process."""
+    steps, repeats = warm_up(lengths), visits(lengths)
     try:
         specimen, twin, other = (Specimen(kind, options, seed) for seed in (SEED, SEED, OTHER_SEED))
     except Raised as raised:
         findings.fail(Check.MAKING, f"{raised}; the class is called with its options and a Context, and nothing else")
         raise Stop("the bonus could not be made") from raised
     findings.accept(Check.MAKING)
-    watch = Watch(specimen, findings)
+    watch = Watch(specimen, findings, observed)
     _skip_what_is_declared(kind, watch)
     try:
-        _compare_with_twin(watch, twin, steps[:SAVED_AFTER_STEPS])
+        _compare_with_twin(watch, twin, steps[: lengths.saved_after])
         saved = _saved(watch)
-        restored = _compare_with_restored(watch, twin, other, saved, steps[SAVED_AFTER_STEPS:COMPARED_STEPS])
+        restored = _compare_with_restored(watch, twin, other, saved, steps[lengths.saved_after : lengths.compared])
         _compare_scalars(watch, restored)
         del twin, other, restored
-        if saved is not None and new_process and not findings.failed:
-            _compare_with_new_process(watch, kind, settings, saved)
+        if saved is not None and settings is not None and not findings.failures:
+            _compare_with_new_process(watch, kind, settings, saved, lengths)
         findings.accept(Check.RESUME)
-        for transition in (*steps[COMPARED_STEPS:], *repeats):
+        for transition in (*steps[lengths.compared :], *repeats):
             watch.step(transition)
         _ask_for_scalars(watch)
     except Raised as raised:
@@ -92,8 +109,9 @@ def _examine(
         raise Stop("observe raised an exception") from raised
     for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN, Check.SCALARS):
         findings.accept(check)
-    judge_visits(np.array(watch.paid[-len(repeats) :]), getattr(kind, "scope", "lifelong"), findings)
-    findings.accept(Check.COST, _cost(watch, agent_step_milliseconds))
+    judge_visits(np.array(watch.paid[-len(repeats) :]), lengths, getattr(kind, "scope", "lifelong"), findings)
+    _play_small_game(kind, options, watch)
+    return watch
 
 
 def _options(kind: type[Any], settings: Mapping[str, Any], findings: Findings) -> Any:
@@ -162,7 +180,7 @@ def _compare_with_restored(
 ) -> Specimen | None:
     """Compare with a bonus restored from the saved state, and return that, or None where it failed."""
     findings = watch.findings
-    repeats = findings.results[Check.SEED].outcome == "ok"
+    repeats, saved_after = findings.results[Check.SEED].outcome == "ok", watch.specimen.observed
     restored = other if saved is not None and _restored(other, saved, findings) else None
     for transition in steps:
         when = watch.specimen.when
@@ -183,11 +201,29 @@ def _compare_with_restored(
         if _differ(found, expected):
             findings.fail(
                 Check.RESUME,
-                f"restored after step {SAVED_AFTER_STEPS}, it paid {found:.9g} {when} instead of {expected:.9g}; "
+                f"restored after step {saved_after}, it paid {found:.9g} {when} instead of {expected:.9g}; "
                 "state() and load_state() must carry all that later bonuses depend on: counts, statistics, optimisers",
             )
     findings.accept(Check.STATE)
     return restored
+
+
+def _play_small_game(kind: type[Any], options: Any, watch: Watch) -> None:
+    """Let a new bonus play a world of small frames, save it, and restore another from that."""
+    findings, advice = Findings(), "take shapes and the number of actions from the Context"
+    try:
+        specimen, restored = (Specimen(kind, options, seed, SMALL_GAME) for seed in (SEED, OTHER_SEED))
+        small = Watch(specimen, findings, lambda _: None)
+        for transition in islice(random_play(SMALL_GAME), SMALL_STEPS):
+            small.step(transition)
+        if watch.findings.results[Check.RESUME].outcome == "ok" and (saved := _saved(small)) is not None:
+            restored.restore(saved)
+    except (Raised, Stop) as error:
+        watch.findings.fail(Check.SMALL, f"on {SMALL_GAME}, {error}; {advice}")
+    for check, message in findings.failures.items():
+        if watch.findings.results[check].outcome == "ok":  # it fails on small frames only
+            watch.findings.fail(Check.SMALL, f"on {SMALL_GAME}, {message}")
+    watch.findings.accept(Check.SMALL)
 
 
 def _compare_scalars(watch: Watch, restored: Specimen | None) -> None:
@@ -203,7 +239,7 @@ def _compare_scalars(watch: Watch, restored: Specimen | None) -> None:
     if found != expected:
         watch.findings.fail(
             Check.SCALARS,
-            f"restored after step {SAVED_AFTER_STEPS}, it logs {found} after step {restored.observed} instead of "
+            f"once restored, it logs {found} after step {restored.observed} instead of "
             f"{expected}; log numbers of the last step, or of what state() holds",
         )
 
@@ -250,10 +286,12 @@ def _restored(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
     return True
 
 
-def _compare_with_new_process(watch: Watch, kind: type[Any], settings: Mapping[str, Any], saved: SavedBonus) -> None:
+def _compare_with_new_process(
+    watch: Watch, kind: type[Any], settings: Mapping[str, Any], saved: SavedBonus, lengths: Lengths
+) -> None:
     findings = watch.findings
     try:
-        found = paid_in_new_process(kind, settings, saved, learns=watch.learns)
+        found = paid_in_new_process(kind, settings, saved, lengths, learns=watch.learns)
     except NotFound as error:
         findings.accept(Check.RESUME, f"in this process; not tried in a new one, since {error}")
         return

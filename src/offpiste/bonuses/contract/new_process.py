@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from offpiste.bonuses.contract.play import COMPARED_STEPS, OTHER_SEED, SEED, batch_draws, batch_of, warm_up
+from offpiste.bonuses.contract.play import OTHER_SEED, SEED, Lengths, batch_draws, batch_of, warm_up
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, as_in_a_run
 from offpiste.bonuses.registry import find, import_path, options_of, seeded_globals
 from offpiste.config import BonusConfig
@@ -31,17 +31,20 @@ class _Task:
     options: dict[str, Any]
     generator: dict[str, Any]
     observed: int
+    lengths: dict[str, int]
     learns: bool
 
 
-def paid_in_new_process(kind: type[Any], options: Mapping[str, Any], saved: SavedBonus, *, learns: bool) -> list[float]:
-    """Return what a bonus, restored in a new process, pays for the steps up to `COMPARED_STEPS`."""
+def paid_in_new_process(
+    kind: type[Any], options: Mapping[str, Any], saved: SavedBonus, lengths: Lengths, *, learns: bool
+) -> list[float]:
+    """Return what a bonus, restored in a new process, pays for the steps in which bonuses are compared."""
     if kind.__module__ == "__main__" or "." in kind.__qualname__:
         raise NotFound(f"{kind.__qualname__} is not at the top level of a module that can be imported")
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
         (folder / _STATE).write_bytes(saved.state)
-        task = _Task(import_path(kind), dict(options), saved.generator, saved.observed, learns)
+        task = _Task(import_path(kind), dict(options), saved.generator, saved.observed, asdict(lengths), learns)
         (folder / _TASK).write_text(json.dumps(asdict(task)))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
@@ -85,7 +88,8 @@ def main(path: str) -> None:
 def _paid(task: _Task, state: bytes) -> list[float]:
     specimen = Specimen(find(task.name), options_of(BonusConfig(task.name, task.options)), OTHER_SEED)
     specimen.restore(SavedBonus(state, task.generator, task.observed))
-    steps, draws, paid = warm_up(COMPARED_STEPS), batch_draws(), []
+    lengths = Lengths(**task.lengths)
+    steps, draws, paid = warm_up(lengths, lengths.compared), batch_draws(), []
     for number, transition in enumerate(steps):
         batch = batch_of(steps[:number], draws) if task.learns else None
         if number >= task.observed:

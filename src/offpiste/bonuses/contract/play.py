@@ -1,17 +1,20 @@
 """The transitions and batches that a bonus is checked on: real play, the same at every call."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle, islice
 
 import numpy as np
 
+from offpiste.bonuses.base import Context
 from offpiste.config import AgentConfig, WorldConfig
+from offpiste.parsing import from_dict
 from offpiste.seeding import stream
 from offpiste.types import Batch, Transition
+from offpiste.worlds.base import MAX_ACTIONS
 from offpiste.worlds.play import episode, random_policy
-from offpiste.worlds.registry import open_world
+from offpiste.worlds.registry import open_world, settings
 
 WARM_UP_GAMES = (
     "montezuma_revenge",
@@ -27,56 +30,97 @@ WARM_UP_GAMES = (
 )
 NEW_GAME, OTHER_NEW_GAME = "seaquest", "venture"
 """The games of the frames that are new after the warm-up."""
-WARM_UP_STEPS = 2_000
-EPISODE_STEPS = 100
-SAVED_AFTER_STEPS = 220
-"""When the bonus is saved; by then an episode was truncated and another terminated."""
-COMPARED_STEPS = 410
-"""How long it is compared with others; by then both have happened once more."""
-REPEATS = 300
-"""How often the new frame is repeated."""
-REPEATS_LATER = 20
-"""How often it is repeated in each of the two episodes that follow."""
+SMALL_GAME = "deep_sea_12"
+"""A world with one small frame a state and two actions."""
+SMALL_STEPS = 80
 SEED = 0
 OTHER_SEED = 1
 
 
+@dataclass(frozen=True)
+class Lengths:
+    """How long a bonus is observed."""
+
+    steps_per_game: int
+    """Steps of random play in each of the ten games."""
+    episode_steps: int
+    saved_after: int
+    """When the bonus is saved; by then an episode was truncated and another terminated."""
+    compared: int
+    """How long it is compared with others; by then both have happened once more."""
+    repeats: int
+    """How often the new frame is repeated."""
+
+    @property
+    def first(self) -> int:
+        """How many of the repeats count as the first, and how many there are in each of the episodes that follow."""
+        return self.repeats // 15
+
+    @property
+    def last(self) -> int:
+        """How many of the repeats count as the last."""
+        return self.repeats // 3 + 1
+
+    @property
+    def all_steps(self) -> int:
+        """How many steps the bonus observes, without those on the small world."""
+        return len(WARM_UP_GAMES) * self.steps_per_game + len(visits(self))
+
+
+FULL = Lengths(steps_per_game=200, episode_steps=100, saved_after=220, compared=410, repeats=300)
+QUICK = Lengths(steps_per_game=12, episode_steps=6, saved_after=44, compared=62, repeats=60)
+
+
 @cache
-def warm_up(steps: int = WARM_UP_STEPS) -> tuple[Transition, ...]:
-    """Return the first `steps` steps of random play in ten games, the same at every call."""
-    of_each = WARM_UP_STEPS // len(WARM_UP_GAMES)
-    played = (transition for game in WARM_UP_GAMES for transition in islice(random_play(game), of_each))
+def warm_up(lengths: Lengths = FULL, steps: int | None = None) -> tuple[Transition, ...]:
+    """Return random play in ten games, or its first `steps` steps, the same at every call."""
+    played = (
+        transition
+        for game in WARM_UP_GAMES
+        for transition in islice(random_play(game, lengths.episode_steps), lengths.steps_per_game)
+    )
     return tuple(islice(played, steps))
 
 
 @cache
 def new_transition(game: str) -> Transition:
     """Return a step from the middle of an episode in a game that is not in the warm-up."""
-    return next(islice(random_play(game), EPISODE_STEPS // 2, None))
+    return next(islice(random_play(game, FULL.episode_steps), FULL.episode_steps // 2, None))
 
 
 @cache
-def visits() -> tuple[Transition, ...]:
+def visits(lengths: Lengths = FULL) -> tuple[Transition, ...]:
     """Return a new frame many times and another new one once, then the first again in two more episodes.
 
     The first of the three episodes is truncated, the second terminated.
     """
     new, other_new = new_transition(NEW_GAME), new_transition(OTHER_NEW_GAME)
     truncated, terminated = replace(other_new, truncated=True), replace(other_new, terminated=True)
-    later = [new] * REPEATS_LATER
-    episodes = ([new] * REPEATS + [other_new, truncated], [*later, terminated], later)
+    later = [new] * lengths.first
+    episodes = ([new] * lengths.repeats + [other_new, truncated], [*later, terminated], later)
     return tuple(
         replace(transition, episode_step=step) for episode in episodes for step, transition in enumerate(episode)
     )
 
 
-def random_play(game: str) -> Iterator[Transition]:
+def context_of(game: str, generator: np.random.Generator) -> Context:
+    """Return what a bonus is built from on a game; on Atari, for the full set of actions."""
+    world = _world_config(game)
+    actions = 2 if game == SMALL_GAME else MAX_ACTIONS
+    return Context(game, actions, world.stack_frames, (world.frame_size, world.frame_size), generator)
+
+
+def _world_config(game: str) -> WorldConfig:
+    return from_dict(WorldConfig, settings(game).get("world", {}))
+
+
+def random_play(game: str, episode_steps: int = FULL.episode_steps) -> Iterator[Transition]:
     """Play at random in short episodes, cut off as truncated and terminated in turn."""
-    world = open_world(game, WorldConfig(), stream(SEED, f"check {game}"), SEED)
+    world = open_world(game, _world_config(game), stream(SEED, f"check {game}"), SEED)
     policy = random_policy(world, stream(SEED, f"check actions of {game}"))
     for terminated in cycle((False, True)):
-        for transition in islice(episode(world, policy), EPISODE_STEPS):
-            cut = transition.episode_step == EPISODE_STEPS - 1 and not transition.over
+        for transition in islice(episode(world, policy), episode_steps):
+            cut = transition.episode_step == episode_steps - 1 and not transition.over
             yield replace(transition, terminated=terminated, truncated=not terminated) if cut else transition
 
 

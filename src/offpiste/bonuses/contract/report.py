@@ -26,6 +26,7 @@ class Check(StrEnum):
     SCALARS = "scalars are finite and change nothing"
     VISITS = "falls as a frame is visited again"
     SCOPE = "scope is as declared"
+    SMALL = "works on small frames, one a state"
     COST = "cost"
 
 
@@ -71,9 +72,9 @@ class Findings:
         self.results: dict[Check, Result] = {}
 
     @property
-    def failed(self) -> bool:
-        """Whether any check has failed."""
-        return any(result.outcome == "FAILED" for result in self.results.values())
+    def failures(self) -> dict[Check, str]:
+        """The message of each check that has failed."""
+        return {check: result.message for check, result in self.results.items() if result.outcome == "FAILED"}
 
     def fail(self, check: Check, message: str) -> None:
         """Record a failure: what is wrong and what to do about it."""

@@ -5,7 +5,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,16 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import MAX_INTRINSIC, Context, LearningBonus, LoggingBonus
-from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of
+from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus
+from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of, context_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
-from offpiste.config import WorldConfig
 from offpiste.errors import kind_of
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
 from offpiste.types import Batch, Transition
-from offpiste.worlds.base import MAX_ACTIONS
 
 
 class Raised(Exception):
@@ -54,7 +52,7 @@ class SavedBonus:
 class Specimen:
     """A bonus under test."""
 
-    def __init__(self, kind: type[Any], options: Any, seed: int) -> None:
+    def __init__(self, kind: type[Any], options: Any, seed: int, game: str = WARM_UP_GAMES[0]) -> None:
         self.generator = stream(seed, "bonus")
         self.observed = 0
         self.milliseconds: dict[str, list[float]] = {}
@@ -62,8 +60,7 @@ class Specimen:
         """The libraries from whose global generators the last call drew."""
         self._resting = _global_states()
         self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        stack, height, width = WorldConfig().state_shape
-        context = Context(WARM_UP_GAMES[0], MAX_ACTIONS, stack, (height, width), self.generator)
+        context = context_of(game, self.generator)
         with seeded_globals(int(self.generator.integers(2**63))):
             try:
                 self.bonus = kind(options, context)
@@ -114,8 +111,9 @@ class Specimen:
 class Watch:
     """Gives one bonus step after step, and checks all that shows from outside."""
 
-    def __init__(self, specimen: Specimen, findings: Findings) -> None:
+    def __init__(self, specimen: Specimen, findings: Findings, observed: Callable[[int], None]) -> None:
         self.specimen = specimen
+        self._report = observed
         self.findings = findings
         self.learns = isinstance(specimen.bonus, LearningBonus)
         self.logs = isinstance(specimen.bonus, LoggingBonus)
@@ -136,6 +134,7 @@ class Watch:
                 self.findings.fail(Check.LEARN, f"{raised}; {hint}")
         self._check_value(self._call("observe", "transition", transition))
         self.specimen.observed += 1
+        self._report(self.specimen.observed)
         self.shown.append(transition)
         return batch
 

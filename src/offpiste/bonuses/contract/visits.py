@@ -6,29 +6,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.bonuses.base import MAX_INTRINSIC, Scope
-from offpiste.bonuses.contract.play import REPEATS, REPEATS_LATER
+from offpiste.bonuses.contract.play import FULL, Lengths
 from offpiste.bonuses.contract.report import Check, Findings
 
-FIRST_REPEATS, LAST_REPEATS, OTHER_NEW = slice(0, 20), slice(199, REPEATS), REPEATS
-AFTER_TRUNCATION, AFTER_TERMINATION = slice(REPEATS + 2, REPEATS + 2 + REPEATS_LATER), slice(-REPEATS_LATER, None)
-"""Where in `visits()` these steps are."""
 _BACK = 0.5
 """The share of its fall that an episodic bonus regains in the next episode, and a lifelong one does not."""
 
 
-def judge_visits(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
-    """Judge what a bonus paid along `visits()`."""
-    first, last, another = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean(), paid[OTHER_NEW]
+def judge_visits(paid: NDArray[np.float64], lengths: Lengths, scope: str, findings: Findings) -> None:
+    """Judge what a bonus paid along `visits(lengths)`."""
+    repeats, another = paid[: lengths.repeats], paid[lengths.repeats]
+    first, last = repeats[: lengths.first].mean(), repeats[-lengths.last :].mean()
     message = (
-        f"a new frame paid {_figure(first)} on average over visits 1 to 20, {_figure(last)} over 200 to 300, "
-        f"and then another new one {_figure(another)}"
+        f"a new frame paid {_figure(first)} on average over visits 1 to {lengths.first}, {_figure(last)} over "
+        f"{lengths.repeats - lengths.last + 1} to {lengths.repeats}, and then another new one {_figure(another)}"
     )
     if not (np.abs(paid) <= MAX_INTRINSIC).all():
         for check in (Check.VISITS, Check.SCOPE):
             findings.skip(check, "some of its bonuses are not finite")
     elif last < min(first, another):
         findings.accept(Check.VISITS, message)
-        _judge_scope(paid, scope, findings)
+        _judge_scope(paid, lengths, scope, findings)
+    elif lengths != FULL:
+        for check in (Check.VISITS, Check.SCOPE):
+            findings.skip(check, f"{message}; a slow bonus needs more visits than a quick check has")
     else:
         findings.fail(
             Check.VISITS,
@@ -37,13 +38,14 @@ def judge_visits(paid: NDArray[np.float64], scope: str, findings: Findings) -> N
         findings.skip(Check.SCOPE, "it does not fall as a frame is visited again")
 
 
-def _judge_scope(paid: NDArray[np.float64], scope: str, findings: Findings) -> None:
+def _judge_scope(paid: NDArray[np.float64], lengths: Lengths, scope: str, findings: Findings) -> None:
     """Compare how far a bonus that has fallen comes back in the next episodes with the scope declared."""
     if scope not in get_args(Scope):
         findings.fail(Check.SCOPE, f"scope must be one of {', '.join(get_args(Scope))}, got {scope!r}")
         return
-    first, last = paid[FIRST_REPEATS].mean(), paid[LAST_REPEATS].mean()
-    again = [paid[AFTER_TRUNCATION].mean(), paid[AFTER_TERMINATION].mean()]
+    repeats, after_truncation = paid[: lengths.repeats], paid[lengths.repeats + 2 :]
+    first, last = repeats[: lengths.first].mean(), repeats[-lengths.last :].mean()
+    again = [after_truncation[: lengths.first].mean(), paid[-lengths.first :].mean()]
     shares = [(value - last) / (first - last) for value in again]
     kept, advice = {
         "lifelong": (max(shares) < _BACK, 'declare `scope = "episodic"` or `"both"` in the class if that is meant'),
@@ -52,7 +54,7 @@ def _judge_scope(paid: NDArray[np.float64], scope: str, findings: Findings) -> N
     }[scope]
     message = (
         f"{scope}; a frame whose bonus had fallen from {_figure(first)} to {_figure(last)} paid {_figure(again[0])} on "
-        f"average over visits 1 to 20 after truncation, and {_figure(again[1])} after termination"
+        f"average over visits 1 to {lengths.first} after truncation, and {_figure(again[1])} after termination"
     )
     if kept:
         findings.accept(Check.SCOPE, message)
