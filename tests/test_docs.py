@@ -51,7 +51,7 @@ NOT_RUN = {
 
 FRAMES, STUDY_FRAMES = "300", 300
 FEWER = {
-    "offpiste demo": "--seconds 1",
+    "offpiste demo": "--episodes 3",
     "offpiste eval": "--episodes 1",
     "offpiste train": f"--frames {FRAMES}",
     "offpiste watch": "--steps 20",
@@ -171,7 +171,7 @@ def test_commands_are_found_joined_and_shortened(tmp_path: Path) -> None:
     found = commands(page)
     assert found == ["offpiste train --game freeway --frames 1M", "offpiste demo"]
     assert shortened(found[0]).endswith("--frames 300")
-    assert shortened("offpiste demo") == "offpiste demo --seconds 1"
+    assert shortened("offpiste demo") == "offpiste demo --episodes 3"
     assert shortened("offpiste eval RUN --episodes 3") == "offpiste eval RUN --episodes 1"
     assert shortened("for seed in 1 2 3; do x; done") == "for seed in 1; do x; done"
     assert (

@@ -11,16 +11,25 @@ from offpiste.cli.demo import BARS, CELLS, SIZE, Contender, plot
 
 
 def test_the_demo_trains_both_agents_and_suggests_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--seconds", "1"]) == 0
+    assert main(["demo", "--episodes", "3"]) == 0
     out = capsys.readouterr().out
-    for text in ("epsilon_greedy", "cts", "cells found", "offpiste train --game freeway", "◆", "demo --seconds 4"):
+    for text in ("epsilon_greedy", "cts", "cells found", "offpiste train --game freeway", "◆", "demo --episodes 12"):
         assert text in out
     assert "\x1b" not in out  # no colour without a terminal
 
 
-def test_zero_seconds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--seconds", "0"]) == 1
-    assert "--seconds must be > 0, got 0.0" in capsys.readouterr().err
+@pytest.mark.slow
+def test_the_demo_shows_its_point(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "episode 50: " in out
+    assert "epsilon_greedy: did not reach the goal" in out
+    assert "cts: reached the goal in episode" in out
+
+
+def test_zero_episodes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--episodes", "0"]) == 1
+    assert "--episodes must be > 0, got 0" in capsys.readouterr().err
 
 
 def contender(name: str, cells: list[int]) -> Contender:

@@ -474,7 +474,7 @@ def test_piped_output_has_no_colour() -> None:
     environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         environment.pop(name, None)
-    for argv in (["--help"], ["train", "--help"], ["train", "--gme", "x"], ["demo", "--seconds", "0.1"]):
+    for argv in (["--help"], ["train", "--help"], ["train", "--gme", "x"], ["demo", "--episodes", "1"]):
         done = subprocess.run(
             [sys.executable, "-m", "offpiste", *argv], capture_output=True, text=True, env=environment
         )
