@@ -67,6 +67,15 @@ def test_an_mp4_holds_all_frames(tmp_path: Path) -> None:
     reader = cv2.VideoCapture(str(file))
     assert reader.get(cv2.CAP_PROP_FRAME_COUNT) == 5
     assert reader.get(cv2.CAP_PROP_FPS) == 15
+    codec = int(reader.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, "little")
+    assert codec.lower() in (b"vp09", b"vp90")  # browsers do not play mp4v
+
+
+def test_the_panel_maps_the_cells_of_the_episode(run: Folder) -> None:
+    frames = list(render_episode(run, steps=100, seed=0))
+    maps = [frame[76:204, -144:-16] for frame in (frames[0], frames[-1])]
+    lit = [int((shown.max(axis=2) > 60).sum()) for shown in maps]
+    assert lit == [16**2, (SIZE + 1) * 16**2]  # of 8 by 8 cells
 
 
 def test_a_gif_holds_all_frames_at_half_the_size(tmp_path: Path) -> None:

@@ -80,16 +80,20 @@ class Rainbow:
             return int(generator.integers(self._action_count))
         return self.greedy_action(state, noise)
 
-    @torch.inference_mode()
     def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:
-        """Return the action of highest expected value in a state [stack, height, width].
+        """Return the action of highest expected value in a state [stack, height, width]."""
+        return int(self.action_values(state, noise).argmax())
+
+    @torch.inference_mode()
+    def action_values(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> Tensor:
+        """Return the expected value of each action in a state [stack, height, width].
 
         Noisy layers resample from `noise`, or are noiseless without it; plain layers ignore it.
         """
         self._online.draw_noise(noise)
         self._act_input[0] = state
         logits = self._online(torch.from_numpy(self._act_input).to(self._device))
-        return int(expected_values(logits.float(), self._support)[0].argmax())
+        return expected_values(logits.float(), self._support)[0]
 
     def learn(self, batch: Batch, returns: NDArray[np.float32], noise: np.random.Generator | None = None) -> Update:
         """Take one gradient step towards the n-step returns [batch] plus the bootstrap, and return its statistics.

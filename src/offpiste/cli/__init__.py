@@ -33,6 +33,7 @@ COMMANDS = {
     "study": "study",
     "report": "report",
     "bundle": "bundle",
+    "export": "export",
     "import": "importing",
 }
 """The module of each command; only that of the given one is imported."""

@@ -54,8 +54,8 @@ def main(arguments: Arguments) -> int:
     return 0
 
 
-def require(what: str, modules: Sequence[str]) -> None:
-    """Raise OffpisteError, with what to install, if modules of the extra `report` are missing."""
+def require(what: str, modules: Sequence[str], extra: str = "report") -> None:
+    """Raise OffpisteError, with what to install, if modules of an extra are missing."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
-        raise OffpisteError(f"{what} needs {', '.join(missing)}; install them with: pip install 'offpiste[report]'")
+        raise OffpisteError(f"{what} needs {', '.join(missing)}; install them with: pip install 'offpiste[{extra}]'")

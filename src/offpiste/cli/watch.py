@@ -12,14 +12,14 @@ from offpiste.store.storage import Folder
 
 @dataclass(frozen=True)
 class Arguments:
-    """Play one episode with a run's newest weights and write a video of it, with the action, the return, the extrinsic
-    and the intrinsic reward beside the screen. No display is needed.
+    """Play one episode with a run's newest weights and write a video of it, with the action, Q, the return, the
+    extrinsic and the intrinsic reward and the cells visited beside the screen. No display is needed.
     """
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder or s3:// URL of the run."""
     out: Path = Path("episode.mp4")
-    """File to write; its name ends in .mp4 or .gif."""
+    """File to write; its name ends in .mp4 (VP9, which browsers play) or .gif."""
     steps: int = 1_000
     """Max length in agent steps."""
     seed: int = 0

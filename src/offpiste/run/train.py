@@ -32,6 +32,8 @@ from offpiste.store.checkpoints import (
 from offpiste.store.records import (
     LOGGED,
     AttemptRow,
+    EpisodeRow,
+    IterationRow,
     RecordLog,
     ScalarRow,
     TimingRow,
@@ -194,16 +196,14 @@ class _Attempt:
 
     def _record(self, step: Step) -> None:
         if step.episode is not None:
-            self.records.add("episodes", step.episode)
-            self.curves.episode(step.episode)
+            self._add("episodes", step.episode)
             if step.episode.phase == "train":
                 self.returns.append(step.episode.game_return)
         if step.scalars:
             self._record_scalars(step.scalars)
         if step.iteration is None:
             return
-        self.records.add("iterations", step.iteration)
-        self.curves.iteration(step.iteration)
+        self._add("iterations", step.iteration)
         if self.loop.tracker.phase == "evaluation":
             return  # the iteration continues with its evaluation
         seconds, done, self.iteration_start = self._since(self.iteration_start)
@@ -218,7 +218,11 @@ class _Attempt:
     def _record_scalars(self, scalars: Mapping[str, float]) -> None:
         seconds, done, self.window_start = self._since(self.window_start)
         for name, value in {**scalars, "steps_per_second": done / seconds}.items():
-            self.records.add("scalars", ScalarRow(self.loop.tracker.training_steps, name, value))
+            self._add("scalars", ScalarRow(self.loop.tracker.training_steps, name, value))
+
+    def _add(self, table: str, row: EpisodeRow | IterationRow | ScalarRow) -> None:
+        self.records.add(table, row)
+        self.curves.add(table, row)
 
     def _since(self, start: tuple[float, int]) -> tuple[float, int, tuple[float, int]]:
         """Return the seconds and the training steps since (time, step), and (time, step) now."""
@@ -284,7 +288,7 @@ def train(
         records, kept, note = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.tracker.training_steps, note=note)
         describe_attempt(folder, name, dataclasses.asdict(about))
-        curves = TensorBoard(folder, loop.tracker.training_steps)
+        curves = TensorBoard(folder, config.world.frame_skip, loop.tracker.training_steps)
         attempt = _Attempt(
             config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept or {}
         )

@@ -1,9 +1,10 @@
-"""A video of one episode: the screen, and beside it the action, the return, the reward and the intrinsic reward.
+"""A video of one episode: the screen, and beside it the action, return, Q, reward, intrinsic reward and cells visited.
 
 The bonus is restored from the checkpoint and goes on learning, as it would in training; the run is not changed.
 """
 
-from collections import deque
+import math
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste.agent.rainbow import Rainbow
 from offpiste.bonuses.base import Bonus
 from offpiste.bonuses.registry import is_declared
 from offpiste.config import RunConfig
@@ -27,12 +29,14 @@ from offpiste.store.checkpoints import newest_object
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
+from offpiste.worlds.games import Location
 from offpiste.worlds.play import Policy, episode
-from offpiste.worlds.registry import open_world
+from offpiste.worlds.registry import find, open_world
 
 FORMATS = (".mp4", ".gif")
 HEIGHT, SCREEN_WIDTH, PANEL_WIDTH = 420, 480, 320
 CHART_STEPS = 150
+_MAP_PIXELS = 128
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230), (233, 180, 86)
 
@@ -56,20 +60,24 @@ def render_episode(
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
-    policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
+    agent = load_agent(folder, config, world, iteration)
     bonus = _load_bonus(folder, config, world, seed, iteration)
-    return _play(config, world, policy, bonus, steps)
+    return _play(config, world, agent, evaluation_policy(config, agent, seed), bonus, steps)
 
 
-def _play(config: RunConfig, world: World, policy: Policy, bonus: Bonus | None, steps: int) -> Iterator[VideoFrame]:
+def _play(
+    config: RunConfig, world: World, agent: Rainbow, policy: Policy, bonus: Bonus | None, steps: int
+) -> Iterator[VideoFrame]:
     total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
-    screens: list[Any] = []
+    location, visited = find(config.game).location, Counter[tuple[int, int, int]]()
+    before: list[tuple[Any, float, Any]] = []
 
-    def rendered(state: NDArray[np.uint8]) -> int:
-        screens.append(world.render())  # as it is when the action is chosen
+    def policy_that_records(state: NDArray[np.uint8]) -> int:
+        before.append((world.render(), float(agent.action_values(state).max()), world.ram))
         return policy(state)
 
-    for transition in islice(episode(world, rendered), steps):
+    for transition in islice(episode(world, policy_that_records), steps):
+        screen, value, ram = before.pop()  # as they were when the action was chosen
         intrinsic = 0.0 if bonus is None else bonus.observe(transition)
         total += transition.reward
         rewards.append(transition.reward)
@@ -79,15 +87,21 @@ def _play(config: RunConfig, world: World, policy: Policy, bonus: Bonus | None, 
             config.method,
             f"step {transition.episode_step:,}",
             f"action {world.action_names[transition.action].lower()}",
+            f"Q {value:.3g}",
             f"return {total:g}",
             f"reward {transition.reward:g}",
             f"bonus {intrinsic:.3g}" if bonus is not None else "no bonus",
         ]
-        yield _compose(screens.pop(), texts, rewards, bonuses if bonus is not None else None)
+        frame = _compose(screen, texts, rewards, bonuses if bonus is not None else None)
+        if location is not None:
+            cell = _cell(location, ram)
+            visited[cell] += 1
+            _map(frame, visited, cell)
+        yield frame
 
 
 def write_video(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
-    """Write the frames as MP4 or GIF, by the suffix of the file, and return how many there were."""
+    """Write the frames as MP4 (VP9, which browsers play) or GIF, by the file's suffix; return how many there were."""
     if file.suffix not in FORMATS:
         raise ConfigError(f"a video must be {' or '.join(FORMATS)}, got {file.name}")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +110,7 @@ def write_video(frames: Iterator[VideoFrame], file: Path, frames_per_second: int
 
 def _write_mp4(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
     size = (SCREEN_WIDTH + PANEL_WIDTH, HEIGHT)
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"mp4v"), frames_per_second, size)
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"vp09"), frames_per_second, size)
     if not writer.isOpened():
         raise OffpisteError(f"{file} cannot be written as MP4 here; try a name that ends in .gif")
     count = 0
@@ -135,14 +149,37 @@ def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: dequ
     """Return the screen with the panel to its right, as BGR."""
     frame = np.zeros((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), np.uint8)
     shown = cv2.cvtColor(screen, cv2.COLOR_RGB2BGR)
-    frame[:, :SCREEN_WIDTH] = cv2.resize(shown, (SCREEN_WIDTH, HEIGHT), interpolation=cv2.INTER_NEAREST)
+    width = HEIGHT if screen.shape[0] == screen.shape[1] else SCREEN_WIDTH
+    left = (SCREEN_WIDTH - width) // 2
+    frame[:, left : left + width] = cv2.resize(shown, (width, HEIGHT), interpolation=cv2.INTER_NEAREST)
     for line, text in enumerate(texts):
         colour = _WHITE if line < 2 else _GREY
-        cv2.putText(frame, text, (SCREEN_WIDTH + 16, 30 + 24 * line), _FONT, 0.55, colour, 1, cv2.LINE_AA)
-    _chart(frame, "reward", list(rewards), 215, _ORANGE)
+        cv2.putText(frame, text, (SCREEN_WIDTH + 16, 30 + 23 * line), _FONT, 0.52, colour, 1, cv2.LINE_AA)
+    _chart(frame, "reward", list(rewards), 232, _ORANGE)
     if bonuses is not None:
-        _chart(frame, "bonus", list(bonuses), 320, _BLUE)
+        _chart(frame, "bonus", list(bonuses), 330, _BLUE)
     return frame
+
+
+def _cell(location: Location, ram: NDArray[np.uint8]) -> tuple[int, int, int]:
+    """Return room, row and column of the player's cell."""
+    room, cell = location.locate(ram)
+    return room, cell % 32, cell // 32 % 32
+
+
+def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[int, int, int]) -> None:
+    """Draw the cells of the current room that the episode has visited, brighter where more often, and the player's."""
+    cells = {(row, column): count for (room, row, column), count in visited.items() if room == at[0]}
+    largest = max(max(place) for place in cells)
+    extent = 8 * 2 ** math.ceil(math.log2(max(1.0, (largest + 1) / 8)))  # 8, 16 or 32 cells
+    shades = np.full((extent, extent, 3), 30, np.uint8)
+    for place, count in cells.items():
+        shades[place] = 90 + min(120, 30 * int(math.log2(count)))
+    shades[at[1:]] = _ORANGE
+    top, left = 76, SCREEN_WIDTH + PANEL_WIDTH - _MAP_PIXELS - 16
+    shown = cv2.resize(shades, (_MAP_PIXELS, _MAP_PIXELS), interpolation=cv2.INTER_NEAREST)
+    frame[top : top + _MAP_PIXELS, left : left + _MAP_PIXELS] = shown
+    cv2.putText(frame, f"visited: {len(cells)} cells", (left, top - 8), _FONT, 0.42, _GREY, 1, cv2.LINE_AA)
 
 
 def _chart(frame: VideoFrame, name: str, values: list[float], top: int, colour: tuple[int, int, int]) -> None:

@@ -1,0 +1,43 @@
+"""`offpiste export`: write the records of a store for another tool."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from offpiste.cli.report import require
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write the curves of every run in a store for another tool: CSV files, TensorBoard's event files, or runs of
+    Weights & Biases. They come from the records, so it works after the fact and on any machine. Weights & Biases is
+    used offline, for `wandb sync` to upload later, unless WANDB_MODE is online.
+    """
+
+    store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
+    """Folder or s3:// URL that runs were written to, or a bundle."""
+    to: Literal["csv", "tensorboard", "wandb"]
+    """The tool."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("export")
+    """Folder to write to."""
+
+
+def main(arguments: Arguments) -> int:
+    """Export the runs, and print what was written."""
+    require("an export", ("duckdb",))
+    if arguments.to == "wandb":
+        require("an export to Weights & Biases", ("wandb",), extra="wandb")
+    from offpiste.analysis.export import TARGETS
+    from offpiste.analysis.load import load
+
+    results = load(arguments.store)
+    for written in TARGETS[arguments.to](results, arguments.out):
+        print(written)
+    if results.warnings:
+        print(f"{len(results.warnings)} warnings from reading the store; a report on it lists them", file=sys.stderr)
+    if arguments.to == "wandb":
+        print(f"to upload them:  wandb sync {arguments.out}/wandb/offline-run-*")
+    return 0

@@ -1,0 +1,76 @@
+"""Exports: what TensorBoard, Weights & Biases and a CSV reader find is what the records hold."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import offpiste
+from offpiste.analysis.export import points
+from offpiste.cli import main
+from offpiste.run import tracker
+from offpiste.run.train import train
+from offpiste.store.storage import Folder
+from tests.run.test_train import tiny_run
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of one short run, whose windows of scalars are short too."""
+    path = tmp_path_factory.mktemp("store")
+    config = tiny_run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tracker, "SCALAR_STEPS", 10)
+        train(config, Folder(path).below(config.run_id))
+    return path
+
+
+def test_points_are_the_records_over_frames(store: Path) -> None:
+    results = offpiste.load(str(store))
+    (run,) = results.runs
+    skip = run.settings["world.frame_skip"]
+    found = dict(points(results, run))
+    assert list(found) == sorted(found)
+    for row in results.scalars().to_pylist():
+        assert found[row["end_step"] * skip][f"scalars/{row['name']}"] == row["value"]
+    returns = {row["end_step"] * skip: row["game_return"] for row in results.episodes().to_pylist()}
+    assert {
+        frame: values["train_episodes/game_return"] for frame, values in found.items() if frame in returns
+    } == returns
+
+
+def test_csv_files_have_every_row_with_its_run(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(store), "--to", "csv", "--out", str(tmp_path)]) == 0
+    results = offpiste.load(str(store))
+    assert f"episodes.csv: {len(results.episodes())} rows" in capsys.readouterr().out
+    with (tmp_path / "scalars.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(results.scalars())
+    assert {(row["game"], row["seed"]) for row in rows} == {(run.game, str(run.seed)) for run in results.runs}
+
+
+def test_tensorboard_shows_live_what_an_export_shows_later(store: Path, tmp_path: Path) -> None:
+    assert main(["export", str(store), "--to", "tensorboard", "--out", str(tmp_path)]) == 0
+    (run,) = offpiste.load(str(store)).runs
+    live, later = (
+        EventAccumulator(str(folder)).Reload() for folder in (store / run.name / "tensorboard", tmp_path / run.name)
+    )
+    tags = later.Tags()["scalars"]
+    assert set(live.Tags()["scalars"]) == set(tags)
+    assert {"scalars/loss", "scalars/epsilon", "train_episodes/game_return"} <= set(tags)
+    for tag in tags:
+        one, other = ([(event.step, event.value) for event in events.Scalars(tag)] for events in (live, later))
+        assert one == other
+
+
+@pytest.mark.slow
+def test_weights_and_biases_gets_every_run_offline(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    assert main(["export", str(store), "--to", "wandb", "--out", str(tmp_path)]) == 0
+    (folder,) = (tmp_path / "wandb").glob("offline-run-*")
+    (log,) = folder.glob("*.wandb")
+    assert b"scalars/loss" in log.read_bytes()
+    assert f"wandb sync {tmp_path}/wandb/offline-run-*" in capsys.readouterr().out
