@@ -306,9 +306,10 @@ def test_a_table_of_fields_has_a_row_for_each_with_its_docstring(monkeypatch: py
     assert any(row.startswith("| `agent` | see below | | ") for row in table(RunConfig, "default"))
 
 
-def test_the_page_on_bonuses_shows_the_example_as_it_is() -> None:
+@pytest.mark.parametrize("example", ["simhash.py", "distillation.py"])
+def test_the_page_on_bonuses_shows_the_examples_as_they_are(example: str) -> None:
     shown = [text for language, text in blocks(ROOT / "docs" / "your-bonus.md") if language == "python"]
-    assert (ROOT / "examples" / "simhash.py").read_text(encoding="utf-8") in shown
+    assert (ROOT / "examples" / example).read_text(encoding="utf-8") in shown
 
 
 def test_every_public_name_is_on_its_page() -> None:

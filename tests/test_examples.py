@@ -23,7 +23,7 @@ from tests.run.small import small_run
 from tests.sameness import assert_same
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = ("simhash:SimHash", "oracle:Oracle")
+NAMES = ("simhash:SimHash", "oracle:Oracle", "distillation:Distillation")
 
 
 @pytest.fixture(autouse=True)

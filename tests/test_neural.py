@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,11 @@ from offpiste.neural import (
     adam_arrays,
     copy_parameters,
     load_adam,
+    load_module,
     load_network,
     network_arrays,
     same_padding,
+    save_module,
 )
 from offpiste.store import arrays
 
@@ -165,3 +169,47 @@ def step(made: Small, optimizer: torch.optim.Adam, seed: int) -> None:
 def assert_same(one: nn.Module, two: nn.Module) -> None:
     for first, second in zip(one.parameters(), two.parameters(), strict=True):
         torch.testing.assert_close(first.detach(), second.detach(), rtol=0.0, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda parameters: torch.optim.Adam(parameters, 1e-2),
+        lambda parameters: torch.optim.Adam(parameters, 1e-2, fused=True, amsgrad=True),
+        lambda parameters: torch.optim.SGD(parameters, 1e-2, momentum=0.9),
+        lambda parameters: torch.optim.SGD(parameters, 1e-2),
+        lambda parameters: torch.optim.RMSprop(parameters, 1e-2, centered=True),
+    ],
+)
+@pytest.mark.parametrize("steps", [0, 3])
+def test_a_module_and_its_optimizer_that_were_saved_continue_identically(optimizer: Any, steps: int) -> None:
+    def made(seed: int) -> tuple[nn.Module, Any]:
+        torch.manual_seed(seed)
+        module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+        return module, optimizer(module.parameters())
+
+    def train(module: nn.Module, descend: Any, count: int) -> list[float]:
+        losses = []
+        for step in range(count):
+            loss = module(torch.arange(6.0).reshape(2, 3) + step).square().mean()
+            descend.zero_grad()
+            loss.backward()
+            descend.step()
+            losses.append(float(loss.detach()))
+        return losses
+
+    (one, of_one), (other, of_other) = made(0), made(1)
+    train(one, of_one, steps)
+    state = arrays.unpack(arrays.pack({**save_module(one, of_one, "a/"), "b": 7}))
+    assert state["a/1.num_batches_tracked"].dtype == np.int64
+    train(other, of_other, 2)  # what it knew is gone
+    load_module(state, other, of_other, "a/")
+    assert train(one, of_one, 5) == train(other, of_other, 5)
+
+
+def test_what_was_saved_does_not_change_with_the_module() -> None:
+    module = nn.Linear(2, 2)
+    saved = save_module(module)
+    before = saved["weight"].copy()
+    nn.init.zeros_(module.weight)
+    assert np.array_equal(saved["weight"], before)

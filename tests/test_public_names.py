@@ -11,6 +11,7 @@ import offpiste
 
 def test_the_public_names_are_these_and_no_others() -> None:
     assert sorted(offpiste.__all__) == [
+        "Batch",
         "Bonus",
         "Context",
         "Folder",
@@ -22,6 +23,8 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "base_run",
         "check_bonus",
         "load",
+        "load_module",
+        "save_module",
         "train",
     ]
 

@@ -9,11 +9,12 @@ import importlib
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` is not needed
 if TYPE_CHECKING:
     from offpiste.analysis.load import load
-    from offpiste.bonuses.base import Bonus, Context, Transition
+    from offpiste.bonuses.base import Batch, Bonus, Context, Transition
     from offpiste.bonuses.contract.check import check_bonus
     from offpiste.config import RunConfig
     from offpiste.errors import OffpisteError
     from offpiste.methods import base_run
+    from offpiste.neural import load_module, save_module
     from offpiste.parsing import Range
     from offpiste.run.train import train
     from offpiste.store.storage import Folder
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Batch",
     "Bonus",
     "Context",
     "Folder",
@@ -32,9 +34,12 @@ __all__ = [
     "base_run",
     "check_bonus",
     "load",
+    "load_module",
+    "save_module",
     "train",
 ]
 _HOMES = {
+    "Batch": "offpiste.bonuses.base",
     "Bonus": "offpiste.bonuses.base",
     "Context": "offpiste.bonuses.base",
     "Folder": "offpiste.store.storage",
@@ -45,6 +50,8 @@ _HOMES = {
     "base_run": "offpiste.methods",
     "check_bonus": "offpiste.bonuses.contract.check",
     "load": "offpiste.analysis.load",
+    "load_module": "offpiste.neural",
+    "save_module": "offpiste.neural",
     "train": "offpiste.run.train",
 }
 

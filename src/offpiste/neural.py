@@ -1,6 +1,7 @@
 """What the agent and neural bonuses share: pixel scaling, SAME padding, and networks as plain arrays."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,10 +34,46 @@ def scale_pixels(frames: Tensor, dtype: torch.dtype) -> Tensor:
     return frames.to(dtype).div_(255).contiguous(memory_format=torch.channels_last)
 
 
+def accept_read_only_arrays() -> None:
+    """Let torch take the read-only frames of a transition without a warning; `check-bonus` finds who writes there."""
+    warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+
+
 def same_padding(length: int, kernel: int, stride: int) -> tuple[int, int]:
     """Return how many zeros to pad before and after along one dimension."""
     total = max(0, (math.ceil(length / stride) - 1) * stride + kernel - length)
     return total // 2, total - total // 2
+
+
+def save_module(
+    module: nn.Module, optimizer: torch.optim.Optimizer | None = None, prefix: str = ""
+) -> dict[str, NDArray[Any]]:
+    """Return copies of a module's parameters and buffers, and of its optimizer's state, as arrays by name.
+
+    For the `state()` of a bonus; `load_module` restores them. Names begin with the prefix, so that several modules fit
+    into one dictionary. Learning rates and the like are not saved: they come from the options.
+    """
+    arrays = {f"{prefix}{name}": _any_array(tensor) for name, tensor in module.state_dict().items()}
+    if optimizer is not None:
+        for index, values in optimizer.state_dict()["state"].items():
+            known = {name: value for name, value in values.items() if value is not None}
+            arrays |= {f"{prefix}optimizer/{index}/{name}": _any_array(value) for name, value in known.items()}
+    return arrays
+
+
+def load_module(
+    state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer | None = None, prefix: str = ""
+) -> None:
+    """Restore a module and its optimizer from what `save_module` returned; other names in the state are ignored."""
+    module.load_state_dict({name: torch.from_numpy(np.array(state[f"{prefix}{name}"])) for name in module.state_dict()})
+    if optimizer is None:
+        return
+    start, moments = f"{prefix}optimizer/", dict[int, dict[str, Tensor]]()
+    for key in state:
+        if key.startswith(start):
+            index, name = key.removeprefix(start).split("/")
+            moments.setdefault(int(index), {})[name] = torch.from_numpy(np.array(state[key]))
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
 
 
 def network_arrays(network: nn.Module, prefix: str = "") -> dict[str, NDArray[np.float32]]:
@@ -84,6 +121,12 @@ def copy_parameters(source: nn.Module, destination: nn.Module) -> None:
 def _array(tensor: Tensor) -> NDArray[np.float32]:
     # A contiguous copy, whatever the device, precision and layout; bfloat16 fits into float32 exactly.
     return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
+
+
+def _any_array(value: Tensor | float) -> NDArray[Any]:
+    tensor = torch.as_tensor(value).detach()
+    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor  # which numpy does not have
+    return tensor.cpu().contiguous().numpy().copy()
 
 
 def _tensor(array: NDArray[np.float32]) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 import offpiste
 from offpiste.config import RESULTS_VERSION, MachineConfig
 from offpiste.errors import ConfigError
+from offpiste.neural import accept_read_only_arrays
 from offpiste.store.records import AttemptRow, utc_now
 
 _LIBRARIES = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
@@ -23,6 +24,7 @@ def prepare(machine: MachineConfig) -> None:
     Denormals are flushed to 0: Adam's means of vanished gradients decay into them, a quarter of all after a thousand
     updates, and an update then takes a third longer.
     """
+    accept_read_only_arrays()
     torch.set_num_threads(machine.threads)
     torch.set_flush_denormal(True)  # before torch starts threads, which inherit it
     torch.backends.cudnn.deterministic = True

@@ -5,6 +5,7 @@ import random
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of,
 from offpiste.bonuses.contract.report import Check, Findings, Stop
 from offpiste.bonuses.registry import seeded_globals
 from offpiste.errors import kind_of
+from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
 from offpiste.types import Batch, Transition
@@ -29,12 +31,14 @@ class Raised(Exception):
 
 @contextmanager
 def as_in_a_run() -> Iterator[None]:
-    """Compute on one thread, with denormals flushed to 0."""
+    """Compute on one thread, with denormals flushed to 0, and take read-only arrays as tensors without a warning."""
     threads, flushed = torch.get_num_threads(), not (torch.full((), 1e-40) * 1.0).item()
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     try:
-        yield
+        with warnings.catch_warnings():
+            accept_read_only_arrays()
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.set_flush_denormal(flushed)
