@@ -176,10 +176,16 @@ def test_an_unknown_option_is_refused_with_the_closest_name(
     assert f"For full helptext, run offpiste {argv[0]} --help" in output.error_text
 
 
-def test_an_unknown_command_is_refused_with_the_known_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_command_is_refused_with_the_closest_name(capsys: pytest.CaptureFixture[str]) -> None:
     output = Output(["trian"], capsys)
     assert output.code == 2
-    assert ", ".join(COMMANDS) in output.error_text
+    assert output.errors == "offpiste: no command named 'trian'; did you mean 'train'?\n"
+
+
+def test_an_unknown_command_is_refused_with_the_known_names(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["xyzzy"], capsys)
+    assert output.code == 2
+    assert ", ".join(sorted(COMMANDS)) in output.errors
 
 
 def test_an_unknown_key_in_a_file_is_refused_with_the_closest_name(

@@ -16,7 +16,7 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
-from offpiste.errors import OffpisteError
+from offpiste.errors import OffpisteError, did_you_mean
 from offpiste.parsing import parse_count
 
 COMMANDS = {
@@ -45,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if argv in (["--version"], ["-V"]):
         print(offpiste.__version__)
         return 0
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        print(f"offpiste: no command named {argv[0]!r}{did_you_mean(argv[0], COMMANDS)}", file=sys.stderr)
+        return 2
     try:
         command = _parse(argv)
         run: Callable[[Any], int] = sys.modules[type(command).__module__].main
