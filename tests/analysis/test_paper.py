@@ -95,6 +95,45 @@ def test_one_bonus_that_does_not_beat_the_baseline_is_enough_to_contradict_that_
     assert verdict.interval.low < 0.0 < verdict.interval.high
 
 
+def with_other_form(scores: Table, points: float) -> Table:
+    """Return the scores with the other form of RND, so many normalised points better or worse."""
+    for game, methods in scores.items():
+        span = reference_scores(game).span
+        methods["rnd_released"] = {seed: score + points * span for seed, score in methods["rnd"].items()}
+    return scores
+
+
+def test_a_finding_about_rnd_is_supported_only_where_both_forms_support_it() -> None:
+    alone = verdict_on("bonuses-beat-baseline", scores_of(20, as_in_the_paper))
+    assert "of the two forms of rnd, rnd_released is not here" in alone.reason
+    agreeing = verdict_on("bonuses-beat-baseline", with_other_form(scores_of(20, as_in_the_paper), 0.1))
+    assert (agreeing.verdict, agreeing.p_for) == ("supported", alone.p_for)
+    assert "rnd is judged in both of its forms, by the larger p" in agreeing.reason
+    failing = verdict_on("bonuses-beat-baseline", with_other_form(scores_of(20, as_in_the_paper), -0.6))
+    assert failing.verdict == "not enough evidence"
+    assert failing.p_for > 0.99
+
+
+def test_a_finding_about_rnd_is_contradicted_only_where_both_forms_contradict_it() -> None:
+    worse = scores_of(20, lambda game, method: -0.5 if method == "rnd" else as_in_the_paper(game, method))
+    assert verdict_on("bonuses-beat-baseline", worse).verdict == "contradicted"
+    assert verdict_on("bonuses-beat-baseline", with_other_form(worse, 1.0)).verdict == "not enough evidence"
+    both = verdict_on("bonuses-beat-baseline", with_other_form(worse, -0.1))
+    assert both.verdict == "contradicted"
+    assert "rnd" in both.deciding.label
+
+
+@pytest.mark.parametrize("key", [key for key, finding in FINDING.items() if "pseudo" not in key])
+def test_every_finding_that_needs_rnd_looks_at_both_forms(key: str) -> None:
+    scores = with_other_form(scores_of(20, as_in_the_paper), -1.5)
+    assert verdict_on(key, scores).p_for >= verdict_on(key, scores_of(20, as_in_the_paper)).p_for
+    assert "in both of its forms" in verdict_on(key, scores).reason
+
+
+def test_findings_without_rnd_say_nothing_about_its_forms() -> None:
+    assert "forms" not in verdict_on("pseudo-counts-lose-but-on-seaquest", scores_of(20, as_in_the_paper)).reason
+
+
 def test_a_newer_bonus_that_is_on_par_with_cts_does_not_beat_it() -> None:
     assert verdict_on("newer-do-not-beat-cts", scores_of(20)).verdict == "supported"
 

@@ -48,7 +48,7 @@ def notes(evidence: Evidence) -> list[Note]:
     """Return all weak points, what could not be read first."""
     found = [Note(warning.kind, warning.where, warning.message) for warning in evidence.results.warnings]
     found += [Note("mixed protocols", "all", message) for message in evidence.mixed]
-    for look in (_departures, _unfinished, _scoreless, _seeds, _games):
+    for look in (_departures, _readings, _unfinished, _scoreless, _seeds, _games):
         found += look(evidence)
     return found
 
@@ -84,6 +84,13 @@ def _departures(evidence: Evidence) -> Iterator[Note]:
     if departures:
         told = "; ".join(f"{key} is {here}, in the paper {there}" for key, (here, there) in departures.items())
         yield Note("not the paper’s protocol", "the paper’s games", told)
+
+
+def _readings(evidence: Evidence) -> Iterator[Note]:
+    if any(run.method == "icm" for run in evidence.runs):
+        yield Note(
+            "our reading", "icm", "the paper does not give its ICM in full, and it is not public; ours is a reading"
+        )
 
 
 def _unfinished(evidence: Evidence) -> Iterator[Note]:

@@ -14,7 +14,7 @@ correction, and contradicted when one of them is, which takes Bonferroni's; like
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from offpiste.analysis.stats import LEVEL, Comparison, Interval, min_seeds
@@ -98,11 +98,20 @@ class Benchmark:
     caveat: str = ""
     """What its verdicts are not about; stands on every page with them."""
     baseline: str = BASELINE
+    forms: tuple[tuple[str, str], ...] = ()
+    """A method whose form its sources leave open, and its other form: a finding about it must hold of both."""
 
     @property
     def games(self) -> tuple[str, ...]:
         """All of its games; those of different suites are never averaged together."""
         return (self.tuned, *self.hard, *self.easy)
+
+    def with_form(self, method: str, form: str) -> "Benchmark":
+        """Return the benchmark with another form of a method in its place."""
+        bonuses, ranked = (
+            tuple(form if name == method else name for name in names) for names in (self.bonuses, self.ranked)
+        )
+        return replace(self, bonuses=bonuses, ranked=ranked)
 
 
 @dataclass(frozen=True)
@@ -146,16 +155,26 @@ def judge(benchmark: Benchmark, scores: Mapping[str, Scores], margin: float = MA
 
 def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: float = MARGIN) -> Verdict:
     """Return the verdict on one finding, from the scores by its measure."""
-    part = finding.evidence(benchmark, scores, margin)
     wanted = [(game, method) for games, methods in finding.needs for game in games for method in methods]
     missing = tuple(f"{method} on {game}" for game, method in wanted if not scores.get(game, {}).get(method))
-    shown, refuted = part.p_for <= LEVEL, part.p_against <= LEVEL
-    deciding = _deciding(part, against=refuted and not shown)
+    parts, note = [finding.evidence(benchmark, scores, margin)], ""
+    for method, form in benchmark.forms:
+        played = [game for game, needed in wanted if needed == method and scores.get(game, {}).get(method)]
+        if played and all(scores[game].get(form) for game in played):
+            parts.append(finding.evidence(benchmark.with_form(method, form), scores, margin))
+            note += f"; {method} is judged in both of its forms, by the larger p"
+        elif played:
+            note += f"; of the two forms of {method}, {form} is not here, and one alone supports no claim about it"
+    p_for, p_against = max(part.p_for for part in parts), max(part.p_against for part in parts)
+    shown, refuted = p_for <= LEVEL, p_against <= LEVEL
+    against = refuted and not shown
+    part = max(parts, key=lambda part: part.p_against if against else part.p_for)
+    deciding = _deciding(part, against=against)
     verdict: Literal["supported", "contradicted", "not enough evidence"] = "not enough evidence"
     if shown and not refuted:
-        verdict, reason = "supported", f"p = {part.p_for:.3g}; weakest: {deciding.label}"
+        verdict, reason = "supported", f"p = {p_for:.3g}; weakest: {deciding.label}"
     elif refuted and not shown:
-        verdict, reason = "contradicted", f"p = {part.p_against:.3g}; fails: {deciding.label}"
+        verdict, reason = "contradicted", f"p = {p_against:.3g}; fails: {deciding.label}"
     elif shown:
         reason = "the evidence points both ways: the difference is too small, or too mixed, to call"
     elif missing:
@@ -166,13 +185,13 @@ def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: fl
             f"and has {part.seeds}"
         )
     else:
-        reason = f"shown neither way with {part.seeds} seeds (p = {part.p_for:.2g} for, {part.p_against:.2g} against)"
+        reason = f"shown neither way with {part.seeds} seeds (p = {p_for:.2g} for, {p_against:.2g} against)"
         if part.seeds < max(part.min_seeds_for, part.min_seeds_against):
             word, needed = max(
                 ("support", part.min_seeds_for), ("contradict", part.min_seeds_against), key=lambda x: x[1]
             )
             reason += f"; to {word} it takes at least {needed} seeds"
-    return Verdict(finding, verdict, reason, part.p_for, part.p_against, deciding, part.seeds, missing, part)
+    return Verdict(finding, verdict, reason + note, p_for, p_against, deciding, part.seeds, missing, part)
 
 
 def _deciding(part: Part, *, against: bool) -> Part:
