@@ -37,6 +37,8 @@ CHANGED: dict[str, Any] = {
     "world.stack_frames": 1,
     "world.frame_size": 42,
     "world.bootstrap_at_limit": True,
+    "world.action_set": "full",
+    "world.coarse_frame": [16, 16, 8],
     "agent.discount": 0.999,
     "agent.return_steps": 1,
     "agent.value_atoms": 21,

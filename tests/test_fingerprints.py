@@ -156,7 +156,12 @@ def test_a_setting_that_is_not_marked_as_added_later_sets_all_runs_apart() -> No
 
 
 def test_what_an_older_run_does_not_say_is_the_default_of_what_was_added_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = {"world.frame_size": 84, "world.bootstrap_at_limit": False}
+    now = {
+        "world.frame_size": 84,
+        "world.bootstrap_at_limit": False,
+        "world.action_set": "minimal",
+        "world.coarse_frame": [11, 8, 8],
+    }
     assert later_defaults() == now
     monkeypatch.setattr("offpiste.config.RunConfig", LaterRun)
     assert later_defaults() == now | {"agent.double_q": False, "bonus.extrinsic_scale": 1.0, "extra.depth": 1}

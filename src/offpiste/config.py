@@ -32,6 +32,7 @@ Count = Annotated[int, Range(min=1, max=10**12)]
 CountOrZero = Annotated[int, Range(min=0, max=10**12)]
 Seed = Annotated[int, Range(min=0, max=2**63 - 1)]
 Channels = Annotated[int, Range(min=1, max=512)]
+CoarseSide = Annotated[int, Range(min=1, max=256)]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class WorldConfig:
     """Height and width of a frame, in pixels."""
     bootstrap_at_limit: Annotated[bool, ADDED_LATER] = False
     """Whether returns bootstrap from the last state of a truncated episode, instead of treating it as terminal."""
+    action_set: Annotated[Literal["minimal", "full"], ADDED_LATER] = "minimal"
+    """The actions of an Atari game: those that do something there, as in Dopamine, or all 18."""
+    coarse_frame: Annotated[tuple[CoarseSide, CoarseSide, CoarseSide], ADDED_LATER] = (11, 8, 8)
+    """Columns, rows and shades of the coarse frames that are cells where the RAM does not locate the player."""
 
     @property
     def state_shape(self) -> tuple[int, int, int]:

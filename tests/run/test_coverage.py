@@ -137,6 +137,19 @@ def test_a_frame_falls_into_eight_shades() -> None:
     assert [cells.index(cell) for cell in dict.fromkeys(cells)] == [0, 32, 64, 96, 128, 160, 192, 224]
 
 
+def test_the_size_of_the_coarse_frame_can_be_set() -> None:
+    cells = [frame_cell(shade(value), (1, 1, 3)) for value in range(256)]
+    assert [cells.index(cell) for cell in dict.fromkeys(cells)] == [0, 86, 172]
+    left, right = shade(0), shade(0)
+    left[:, :42], right[:, 42:] = 255, 255
+    assert frame_cell(left, (1, 1, 8)) == frame_cell(right, (1, 1, 8))
+    assert frame_cell(left, (2, 1, 8)) != frame_cell(right, (2, 1, 8))
+    coverage = Coverage(None, (1, 1, 8))
+    for frame in (left, right, shade(0)):
+        coverage.visit(ram(), frame, 0)
+    assert coverage.end_episode()["cells_visited"] == 2
+
+
 def test_a_row_of_the_coarse_frame_is_an_eighth_of_its_height() -> None:
     row, inside = shade(0), shade(0)
     row[21:31] = 255  # all but half a line of the third of eight rows

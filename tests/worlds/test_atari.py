@@ -98,6 +98,15 @@ def test_the_agent_chooses_from_the_minimal_action_set(name: str) -> None:
     assert game.action_space == Discrete(ACTION_COUNTS[name])
 
 
+def test_the_agent_may_choose_from_all_18_actions() -> None:
+    game = AtariGame("freeway", WorldConfig(action_set="full"), stream(0, "game"))
+    assert game.action_count == 18
+    assert game.action_space == Discrete(18)
+    assert game.action_names[:4] == ["NOOP", "FIRE", "UP", "RIGHT"]
+    game.reset()
+    game.step(17)
+
+
 def test_an_action_is_an_index_into_the_minimal_set() -> None:
     emulator = start_emulator("freeway", 0)
     game = AtariGame("freeway", WorldConfig(sticky_action_probability=0.0), stream(0, "world"), emulator)

@@ -1,10 +1,11 @@
 """Which rooms and cells a run has visited, when first, and how often.
 
 Where the game's RAM locates the player, a cell is 8×8 pixels within its room and level. Where it does not, a cell is a
-downscaled frame as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shades, hashed to 20 bits, so that the count
-is a lower bound that saturates near a million.
+downscaled frame as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shades by default, hashed to 20 bits, so that
+the count is a lower bound that saturates near a million.
 """
 
+import math
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +14,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste.config import WorldConfig
 from offpiste.store.records import UNKNOWN
 from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
+CoarseFrame = tuple[int, int, int]
+_COARSE_FRAME = WorldConfig().coarse_frame
 _FRAME_CELLS = 2**20
 NOT_COUNTED: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
 """The columns of an evaluation episode, whose coverage is not counted."""
@@ -24,8 +28,9 @@ NOT_COUNTED: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new"
 class Coverage:
     """Counts visited rooms and cells, over the run and within the current episode."""
 
-    def __init__(self, location: Location | None) -> None:
+    def __init__(self, location: Location | None, coarse_frame: CoarseFrame = _COARSE_FRAME) -> None:
         self._location = location
+        self._coarse_frame = coarse_frame
         self._seen_rooms = np.zeros(ROOMS, np.bool_)
         self._seen_cells = np.zeros(_FRAME_CELLS if location is None else ROOMS * CELLS_PER_ROOM, np.bool_)
         self._first_steps = np.full(self._seen_cells.size, UNKNOWN, np.int64)
@@ -40,7 +45,9 @@ class Coverage:
 
     def visit(self, ram: NDArray[np.uint8], frame: NDArray[np.uint8], step: int) -> None:
         """Count a visit to the player's room and cell after this many training steps."""
-        room, cell = (0, frame_cell(frame)) if self._location is None else self._location.locate(ram)
+        room, cell = (
+            (0, frame_cell(frame, self._coarse_frame)) if self._location is None else self._location.locate(ram)
+        )
         self._rooms.add(room)
         self._cells.add(cell)
         if not self._seen_rooms[room]:
@@ -106,7 +113,8 @@ class Coverage:
         self._first_steps[cells], self._visits[cells] = columns["first_step"], columns["visits"]
 
 
-def frame_cell(frame: NDArray[np.uint8]) -> int:
-    """Return the cell of a frame: the hash of its downscaled copy."""
-    coarse = cv2.resize(frame, (11, 8), interpolation=cv2.INTER_AREA) // 32
+def frame_cell(frame: NDArray[np.uint8], coarse_frame: CoarseFrame = _COARSE_FRAME) -> int:
+    """Return the cell of a frame: the hash of its downscaled copy of so many columns, rows and shades."""
+    columns, rows, shades = coarse_frame
+    coarse = cv2.resize(frame, (columns, rows), interpolation=cv2.INTER_AREA) // math.ceil(256 / shades)
     return zlib.crc32(coarse.tobytes()) % _FRAME_CELLS

@@ -71,7 +71,7 @@ class Tracker:
         self.episode = EpisodeStatistics()
         self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
         self._window = IterationStatistics()
-        self.coverage = Coverage(location(config.game))
+        self.coverage = Coverage(location(config.game), config.world.coarse_frame)
 
     @property
     def between_episodes(self) -> bool:

@@ -40,7 +40,8 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.config = config
         self.np_random = generator
         self._emulator = emulator or start_emulator(name, int(generator.integers(2**31)))
-        self._actions = [action.value for action in self._emulator.getMinimalActionSet()]
+        every = config.action_set == "full"
+        self._actions = self._emulator.getLegalActionSet() if every else self._emulator.getMinimalActionSet()
         self.action_space = gymnasium.spaces.Discrete(len(self._actions))
         self.observation_space = gymnasium.spaces.Box(0, 255, self.state_shape, np.uint8)
         height, width = self._emulator.getScreenDims()
@@ -56,13 +57,13 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     @property
     def action_count(self) -> int:
-        """Number of actions, of the game's minimal set."""
+        """Number of actions."""
         return len(self._actions)
 
     @property
     def action_names(self) -> list[str]:
         """Names of the actions, for people."""
-        return [action.name for action in self._emulator.getMinimalActionSet()]
+        return [action.name for action in self._actions]
 
     @property
     def observation(self) -> NDArray[np.uint8]:
@@ -93,7 +94,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Take one agent step; the reward is unclipped."""
-        wanted = self._actions[action]
+        wanted = self._actions[action].value
         skip = self.config.frame_skip
         reward = 0.0
         game_over = False
