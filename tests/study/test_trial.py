@@ -28,7 +28,7 @@ def test_the_tuning_has_every_setting_on_five_seeds_of_one_world() -> None:
     assert {run.seed for run in study.runs} == {100, 101, 102, 103, 104}
     assert study.runs[0].run_id == "deep_sea_12/sim_hash/beta=0.1,lr=0.0001/seed-100"
     assert study.runs[0].bonus == BonusConfig("examples.simhash:SimHash", {"learning_rate": 1e-4}, 0.1)
-    assert study.runs[0].frames == 10_000
+    assert study.runs[0].frames == 5_000
 
 
 def test_the_result_has_ten_seeds_of_each_world_and_no_variant() -> None:

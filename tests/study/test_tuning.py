@@ -52,7 +52,7 @@ def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> No
     assert runs == dict.fromkeys((*BONUSES, *LADDER), 75)
     assert {run.game for run in study.runs} == {GAME}
     assert {run.seed for run in study.runs} == set(SEEDS)
-    assert {run.frames for run in study.runs} == {10_000}
+    assert {run.frames for run in study.runs} == {5_000}
 
 
 def test_the_best_setting_has_the_highest_mean_score_and_ties_go_to_the_largest_area() -> None:
