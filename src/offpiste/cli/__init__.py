@@ -16,6 +16,7 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
+from offpiste.cli.output import warn
 from offpiste.errors import OffpisteError
 from offpiste.parsing import parse_count
 
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run: Callable[[Any], int] = sys.modules[type(command).__module__].main
         return run(command)
     except OffpisteError as error:
-        print(f"offpiste: {error}", file=sys.stderr)
+        warn(str(error))
         return 1
     except KeyboardInterrupt:
         print("offpiste: interrupted", file=sys.stderr)
