@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from offpiste.config import Count, fingerprint
 from offpiste.errors import StoreError
 from offpiste.parsing import from_dict
+from offpiste.store import layout
 from offpiste.store.documents import Name, parse
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
-FOLDER = "published"
+FOLDER = layout.PUBLISHED
 """Where a store keeps what was imported into it."""
 MAX_BYTES = 2**26
 """Of one of these files."""

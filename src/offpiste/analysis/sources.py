@@ -1,6 +1,5 @@
 """Where records are read from: the folder of one run, whatever state it is in, or a bundle of many."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from offpiste.store import arrays, layout
 from offpiste.store.bundle import TABLES, Bundle
 from offpiste.store.checkpoints import manifest_names, read_attempts, read_manifest, read_object, refuse_foreign
 from offpiste.store.documents import checksum, read_run
-from offpiste.store.records import LOGGED, MAX_TABLE_BYTES, cells_table, check_parquet, conform, schema
+from offpiste.store.records import LOGGED, MAX_TABLE_BYTES, cells_table, check_parquet, conform, read_parquet, schema
 from offpiste.store.run_folder import TableFile
 from offpiste.store.storage import Folder
 
@@ -93,10 +92,7 @@ class Source:
                 wanted = [key for key in sorted(objects) if key.startswith(layout.parts(table))]
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
                 open_rows = found["open"].get(table, []) if table in _SINCE_FORMAT_2 else found["open"][table]
-                for part in parts:
-                    check_parquet(io.BytesIO(part), schema(table))
-                tables = [pq.ParquetFile(io.BytesIO(part)).read(use_threads=False) for part in parts]
-                tables = [conform(each, schema(table)) for each in tables]
+                tables = [read_parquet(part, schema(table)) for part in parts]
                 return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
             except (*_UNFIT, pa.ArrowException) as error:
                 warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error!s:.500}"))

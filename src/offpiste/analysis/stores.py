@@ -1,8 +1,7 @@
-"""Find the run folders of a store, on a disk or in an object store, and open them.
+"""Open the run folders of a store, on a disk or in an object store.
 
 A run that is under way is there too, from its newest checkpoint, and marked. Whatever cannot be read becomes a warning
-with the name of the run: nothing fails because of one bad file, and nothing is left out in silence. Links are followed,
-but never to a folder that was read already.
+with the name of the run: nothing fails because of one bad file, and nothing is left out in silence.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,91 +15,25 @@ from offpiste.analysis.tables import THREADS
 from offpiste.errors import Damaged, OffpisteError, StoreError
 from offpiste.store import layout
 from offpiste.store.documents import StoredStatus, read_run, read_status
+from offpiste.store.finding import find_runs
 from offpiste.store.records import TABLES
 from offpiste.store.run_folder import TableFile, finished_frames, finished_tables
 from offpiste.store.storage import Folder
 
-MAX_LEVELS = 32
-"""Of folders, from a store to its runs."""
-_PARTS_OF_A_RUN = {
-    layout.ATTEMPTS,
-    layout.MANIFESTS,
-    layout.OBJECTS,
-    layout.FINISHED_TABLES,
-    layout.STATUS,
-    layout.CHECKPOINTED,
-    *map(layout.table_file, TABLES),
-}
-
 
 def read(root: Folder, named: Callable[[str], str]) -> Opened:
     """Return what a store holds; `named` gives the name by which a run is known from its folder below the store."""
-    warnings: list[LoadWarning] = []
     with ThreadPoolExecutor(THREADS) as pool:
-        paths = find_runs(root, named, warnings, pool)
+        paths, skipped = find_runs(root, pool)
         found = list(pool.map(lambda path: _open_run(root, path, named(path or ".")), paths))
     opened = [pair for pair, _ in found if pair is not None]
+    warnings = [
+        LoadWarning(each.kind, named(each.path) if each.path else root.location, each.message) for each in skipped
+    ]
     warnings += [warning for _, noted in found for warning in noted]
     published = list(_read_published(root, named, warnings))
     sources = {run.name: source for run, source in opened}
     return Opened(root.location, [run for run, _ in opened], warnings, sources, published)
-
-
-def find_runs(
-    root: Folder, named: Callable[[str], str], warnings: list[LoadWarning], pool: ThreadPoolExecutor
-) -> list[str]:
-    """Return the run folders below a folder, level by level."""
-    runs: list[str] = []
-    level, seen = [""], _Seen(root)
-    for _ in range(MAX_LEVELS):
-        following: list[str] = []
-        for name, (files, folders) in zip(level, pool.map(lambda name: _entries(root, name), level), strict=True):
-            if isinstance(files, LoadWarning):
-                warnings.append(replace(files, where=named(name or ".")))
-            elif layout.RUN in files:
-                runs.append(name)
-            elif layout.BUNDLE in files:
-                what = "a bundle, which is read only where it is named itself, as with --beside"
-                warnings.append(LoadWarning("bundle in a store", named(name), what))
-            elif _PARTS_OF_A_RUN & {*files, *folders}:
-                what = "a run folder without run.json: half written, or half deleted"
-                warnings.append(LoadWarning("missing run.json", named(name) if name else root.location, what))
-            else:
-                inner = (folder for folder in folders if not folder.startswith("."))
-                below = [f"{name}/{folder}".lstrip("/") for folder in inner if name or folder != reference.FOLDER]
-                following += [folder for folder in below if not seen.before(folder)]
-        level = following
-    if level:
-        what = f"folders must be nested <= {MAX_LEVELS} deep; what is below was not read"
-        warnings.append(LoadWarning("folder not read", named(level[0]), what))
-    return sorted(runs)
-
-
-class _Seen:
-    """The folders of a store on a disk that links lead to."""
-
-    def __init__(self, root: Folder) -> None:
-        self._root = root.local_path
-        self._folders = set() if self._root is None else {self._root.resolve()}
-
-    def before(self, name: str) -> bool:
-        """Return whether this is a link to a folder that holds it, or to one that another link leads to."""
-        if self._root is None or not (path := self._root / name).is_symlink():
-            return False
-        target, inside = path.resolve(), path.parent.resolve()
-        if target in self._folders or inside.is_relative_to(target):
-            return True
-        self._folders.add(target)
-        return False
-
-
-def _entries(root: Folder, name: str) -> tuple[list[str] | LoadWarning, list[str]]:
-    try:
-        return root.entries(name)
-    except StoreError as error:
-        if not name:
-            raise
-        return LoadWarning("not readable", name, str(error)), []
 
 
 def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | None, list[LoadWarning]]:

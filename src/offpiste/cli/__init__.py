@@ -35,6 +35,7 @@ COMMANDS = {
     "report": "report",
     "bundle": "bundle",
     "import": "importing",
+    "verify": "verify",
 }
 """The module of each command; only that of the given one is imported."""
 

@@ -120,7 +120,8 @@ class _Attempt:
         retry = FIRST_RETRY_SECONDS
         now = time.monotonic()
         self.iteration_start = self.window_start = (now, self.loop.tracker.training_steps)
-        next_save, next_status, next_progress = now + interval, now, now
+        self.write_status("running")  # first of all: the checksums in an older one are not those of tables to come
+        next_save, next_status, next_progress = now + interval, now + STATUS_SECONDS, now
         steps = self.loop.steps()
         learning = self.loop.learning
         while self.loop.tracker.counted_steps < self.target_steps and self.stop_signal.number is None:

@@ -18,6 +18,8 @@ from typing import TypeVar
 
 RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "quarantine.json"
 CHECKPOINTED = "checkpointed.json"
+PUBLISHED = "published"
+"""The folder in a store that holds what was imported."""
 BUNDLE = "manifest.json"
 """Makes a folder a bundle (`offpiste.store.bundle`)."""
 ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "objects", "tables"

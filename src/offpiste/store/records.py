@@ -297,6 +297,12 @@ def check_parquet(source: Path | io.BytesIO, wanted: pa.Schema) -> None:
         raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
 
 
+def read_parquet(data: bytes, wanted: pa.Schema) -> pa.Table:
+    """Return the table in a Parquet file, with exactly the wanted columns; errors as of `check_parquet`."""
+    check_parquet(io.BytesIO(data), wanted)
+    return conform(pq.ParquetFile(io.BytesIO(data)).read(use_threads=False), wanted)
+
+
 def text_bytes(column: pa.ChunkedArray) -> int:
     """Return the bytes of all texts in a dictionary-encoded column, each counted as often as it occurs."""
     if not is_encoded_text(column.type):

@@ -24,7 +24,7 @@ from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.records import RecordLog, utc_now
 from offpiste.store.storage import Folder
 
-_FINISHED = re.compile(r"finished-(\d{12,})\.json")
+_FINISHED = re.compile(r"finished-(\d{12,18})\.json")
 _FINISHED_TABLE = re.compile(layout.FINISHED_TABLES + r"/[0-9a-z-]+\.parquet")
 
 
@@ -151,8 +151,13 @@ def finished_file(frames: int) -> str:
 
 def finished_frames(names: Iterable[str]) -> int:
     """Return the frames at which a run finished, from the names in its folder; -1 if it has not."""
+    return max(finished_frames_all(names), default=-1)
+
+
+def finished_frames_all(names: Iterable[str]) -> list[int]:
+    """Return all frames at which a run finished, each time that it was asked for more."""
     found = (_FINISHED.fullmatch(name) for name in names)
-    return max((int(mark[1]) for mark in found if mark), default=-1)
+    return [int(mark[1]) for mark in found if mark]
 
 
 def finished_tables(folder: Folder, frames: int) -> dict[str, TableFile]:
