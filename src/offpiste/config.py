@@ -9,6 +9,7 @@ an untrusted file from exhausting memory; the largest network and the largest em
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,11 @@ ADDED_LATER = "added later"
 """Marks a setting that is newer than published runs, as in `Annotated[float, Range(min=0), ADDED_LATER]`. It enters
 fingerprints only if it is not at its default, so older runs keep their fingerprints. The default is what those runs
 did, and never changes."""
+
+MAX_NAME_BYTES = 255
+"""Of a part of a run's path."""
+MAX_WEIGHTS = 2**27
+"""Of a fully connected layer: half a gigabyte, 30 times Rainbow's."""
 
 Probability = Annotated[float, Range(min=0, max=1)]
 Count = Annotated[int, Range(min=1, max=10**12)]
@@ -181,6 +187,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check(self)
+        _check_network(self.world, self.agent)
         _check_replay(self.world, self.agent)
 
     @property
@@ -188,6 +195,24 @@ class RunConfig:
         """A readable name, and the path of the run in the output folder."""
         variant = f"/{self.variant}" if self.variant else ""
         return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
+
+
+def check_name(config: RunConfig) -> None:
+    """Raise `ConfigError` for a run whose name no disk takes as that of a folder."""
+    for key in ("game", "method", "variant"):
+        if (length := len(getattr(config, key).encode(errors="replace"))) > MAX_NAME_BYTES:
+            raise ConfigError(f"{key} must have <= {MAX_NAME_BYTES} bytes, got {length:,}; it names a folder")
+
+
+def _check_network(world: WorldConfig, agent: AgentConfig) -> None:
+    """Raise `ConfigError` for a network whose fully connected layer would fill the memory."""
+    side = math.ceil(world.frame_size / (4, 8, 8)[len(agent.convolution_channels) - 1])
+    weights = side * side * agent.convolution_channels[-1] * agent.hidden_units
+    if weights > MAX_WEIGHTS:
+        raise ConfigError(
+            f"the fully connected layer must have <= {MAX_WEIGHTS:,} weights, got {weights:,}; lower world.frame_size, "
+            "agent.convolution_channels or agent.hidden_units"
+        )
 
 
 def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:

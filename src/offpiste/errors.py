@@ -4,12 +4,14 @@ OffpisteError
 ├── ConfigError           a setting is unknown, of the wrong type or out of range
 ├── RunMismatch           the folder holds another run, or one of another RESULTS_VERSION
 ├── StoreError            an object could not be read or written
+│   └── Damaged           a file of a store is not what it must be
 ├── CheckpointError       checkpoints are missing or broken
 ├── NotFinite             the loss, a bonus or one of its scalars is not finite; the last checkpoint stays
 └── Superseded            a newer attempt at the same run has started; this one stops
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,6 +30,10 @@ class RunMismatch(OffpisteError):
 
 class StoreError(OffpisteError):
     """An object could not be read or written."""
+
+
+class Damaged(StoreError):
+    """A file of a store is not what it must be."""
 
 
 class CheckpointError(OffpisteError):
@@ -53,3 +59,12 @@ def kind_of(value: Any) -> str:
     """Return the name of a value's type."""
     kind = type(value)
     return "None" if value is None else f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def printable(text: str) -> str:
+    """Return a text for a terminal: control characters, which could be commands to it, are shown by their codes."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""All but tab and newline; among them those that reorder text, and halves of characters, which cannot be printed."""

@@ -85,7 +85,10 @@ def network_arrays(network: nn.Module, prefix: str = "") -> dict[str, NDArray[np
 def load_network(network: nn.Module, arrays: Mapping[str, Any], prefix: str = "") -> None:
     """Set all parameters from `network_arrays()`."""
     for name, parameter in network.named_parameters():
-        parameter.copy_(_tensor(arrays[f"{prefix}{name}"]))
+        found = _tensor(arrays[f"{prefix}{name}"])
+        if found.shape != parameter.shape:  # copying would repeat a smaller one
+            raise ValueError(f"{prefix}{name} must have shape {tuple(parameter.shape)}, got {tuple(found.shape)}")
+        parameter.copy_(found)
 
 
 def adam_arrays(optimizer: torch.optim.Adam, network: nn.Module, prefix: str) -> dict[str, NDArray[np.float32]]:

@@ -52,9 +52,9 @@ def setting(table: str, **values: Any) -> Callable[[str], str]:
     ("change", "told"),
     [
         (lambda _: "{", "cannot use its settings"),
-        (lambda _: "[]", "the settings must be a table"),
+        (lambda _: "[]", "it must be a table, got list"),
         (lambda _: "[" * 100_000, "cannot use its settings"),
-        (lambda _: '{"seed": 0}', "protocol_fingerprint is"),
+        (lambda _: '{"seed": 0}', "game, method, frames must be set"),
         (setting("agent", double_q=True), "no setting named 'agent.double_q'"),
         (setting("schedule", iteration_steps=0), "schedule.iteration_steps must be >= 1"),
         (setting("schedule", iteration_steps=1e300), "schedule.iteration_steps must be an int"),

@@ -174,9 +174,9 @@ def retype(run: Path) -> None:
     ("harm", "kind", "told", "left"),
     [
         (lambda run: (run / "run.json").unlink(), "missing run.json", "half written", 0),
-        (lambda run: (run / "run.json").write_text("{"), "damaged run.json", "JSONDecodeError", 0),
+        (lambda run: (run / "run.json").write_text("{"), "damaged run.json", "Expecting property name", 0),
         (lambda run: (run / "run.json").write_text("[]"), "damaged run.json", "what the run is", 0),
-        (lambda run: (run / "run.json").write_text('{"config": {}}'), "damaged run.json", "game", 0),
+        (lambda run: (run / "run.json").write_text('{"config": {}}'), "damaged run.json", "protocol_fingerprint", 0),
         (cut("iterations.parquet"), "damaged table", "cut short", 1),
         (lambda run: (run / "iterations.parquet").write_bytes(b""), "damaged table", "cut short", 1),
         (scramble, "damaged table", "cannot be read", 1),
@@ -447,3 +447,58 @@ def test_a_result_says_what_it_holds_and_what_can_be_asked(store: Folder) -> Non
     assert results.coverage().column_names[-2:] == ["rooms_total", "cells_total"]
     assert {verdict.verdict for verdict in results.verdicts()} == {"not enough evidence"}
     assert results.comparisons() == []
+
+
+def test_links_are_followed_but_never_in_circles(store: Folder, tmp_path: Path) -> None:
+    name = write_run(store, config_of(), THREE)
+    write_run(Folder(tmp_path / "other"), config_of(seed=1), THREE)
+    root = path_of(store, "")
+    for number in range(3):
+        (root / f"link-{number}").symlink_to(root)
+        (root / "freeway" / f"link-{number}").symlink_to("..")
+        (root / f"elsewhere-{number}").symlink_to(tmp_path / "other")
+    results = load(store)
+    assert [run.name for run in results.runs] == ["elsewhere-0/freeway/epsilon_greedy/seed-1", name]
+    assert results.warnings == []
+
+
+def test_folders_that_are_nested_without_end_are_not_read_and_named(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    path_of(store, "/".join("d" * 40)).mkdir(parents=True)
+    results = load(store)
+    assert [run.name for run in results.runs] == [name]
+    assert kinds(results.warnings) == ["folder not read"]
+
+
+@pytest.mark.parametrize("status", ["[]", '{"state": 5}', '{"target_frames": 1e999}', "[" * 10_000, '{"at": "x"}'])
+def test_a_damaged_status_is_named_and_the_run_is_read(store: Folder, status: str) -> None:
+    name = write_run(store, config_of(), THREE)
+    path_of(store, f"{name}/status.json").write_text(status)
+    results = load(store)
+    assert [run.frames for run in results.runs] == [1200]
+    assert kinds(results.warnings) == ["damaged status.json"]
+
+
+def test_a_table_that_would_fill_the_memory_is_not_read(store: Folder) -> None:
+    """Two million rows share one long text, which the file holds once."""
+    bad = write_run(store, config_of(seed=0), THREE)
+    write_run(store, config_of(seed=1), THREE)
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000_000, pa.int32()), ["x" * 10_000])
+    file = path_of(store, f"{bad}/iterations.parquet")
+    pq.write_table(pa.table({"phase": rows}), file, compression="zstd")
+    assert file.stat().st_size < 10**5
+    results = load(store)
+    assert [(warning.kind, warning.where) for warning in results.warnings if warning.kind == "damaged table"] == [
+        ("damaged table", bad)
+    ]
+    assert "bytes of memory, got 20,0" in results.warnings[0].message
+    assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", '{"series": "x"}', '{"returns": [[1], [1, 2]]}', "[" * 10**5, '{"game": {"a": 1}}']
+)
+def test_a_damaged_import_is_named(store: Folder, content: str) -> None:
+    write_run(store, config_of(), THREE)
+    store.put("published/x.json", content.encode())
+    assert kinds(load(store).warnings) == ["damaged import"]

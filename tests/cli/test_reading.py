@@ -15,6 +15,7 @@ from offpiste.cli import main
 from offpiste.methods import base_run
 from offpiste.parsing import from_dict, to_dict
 from offpiste.run.train import train
+from offpiste.store import documents
 from offpiste.store.storage import Folder
 
 RUN = "deep_sea_3/cts/seed-0"
@@ -49,9 +50,9 @@ def hostile(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def name_bonus(run: Path, name: str) -> None:
-    about = json.loads((run / "run.json").read_text())
+    about = documents.unsigned(json.loads((run / "run.json").read_text()))
     about["config"]["bonus"]["name"] = name
-    (run / "run.json").write_text(json.dumps(about))
+    (run / "run.json").write_text(json.dumps(documents.signed(about)))
 
 
 def write_study(folder: Path) -> None:

@@ -190,7 +190,8 @@ def test_taking_the_digest_changes_nothing_even_where_a_newer_checkpoint_is_brok
     (path / "manifests" / "000000999999-000009-abcdef.json").write_text("{")
     (path / "objects" / "being-written.12345678.unfinished").write_text("by a run that goes on")
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    assert digest(Folder(path)) == digest(trained)
+    with pytest.warns(UserWarning, match="is used, since a newer one is broken: manifests/000000999999-000009-abcdef"):
+        assert digest(Folder(path)) == digest(trained)
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from offpiste.analysis.load import load
-from offpiste.errors import CheckpointError
+from offpiste.errors import CheckpointError, Damaged
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
@@ -171,9 +171,9 @@ def test_the_tables_of_a_target_are_written_once(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     for content in (b"first", b"second"):
         mark_finished(folder, 8, begin_attempt(folder, {}), 2, {"episodes": content})
-    (name,) = finished_tables(folder, 8).values()
-    assert folder.get(name) == b"first"
-    assert folder.list("tables") == [name.removeprefix("tables/")]
+    (table,) = finished_tables(folder, 8).values()
+    assert folder.get(table.name) == b"first"
+    assert folder.list("tables") == [table.name.removeprefix("tables/")]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,8 @@ def test_the_tables_of_a_target_are_written_once(tmp_path: Path) -> None:
 def test_a_damaged_or_hostile_mark_names_no_tables(tmp_path: Path, mark: bytes) -> None:
     folder = Folder(tmp_path)
     folder.put("finished-000000000008.json", mark)
-    assert finished_tables(folder, 8) == {}
+    with pytest.raises(Damaged, match=r"finished-000000000008\.json in .* is damaged"):
+        finished_tables(folder, 8)
 
 
 def test_a_finished_run_whose_checkpoints_are_missing_is_not_restarted(tmp_path: Path) -> None:
@@ -199,6 +200,9 @@ def test_a_finished_run_whose_checkpoints_are_missing_is_not_restarted(tmp_path:
         for name in folder.list(part):
             folder.delete(f"{part}/{name}")
     before = from_parquet(folder.get("episodes.parquet") or b"")
+    with pytest.raises(CheckpointError, match="has completed checkpoints, but manifests/ holds none; nothing was"):
+        train(RUN, folder)
+    folder.delete("checkpointed.json")  # as an older version left it
     with pytest.raises(
         CheckpointError, match="was finished at 240 frames, but its checkpoints are missing; restore them"
     ):

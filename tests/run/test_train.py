@@ -245,7 +245,8 @@ def test_a_run_on_s3_that_was_continued_equals_one_on_a_disk(
     folder = Folder(location)
     assert digest(folder) == undisturbed.digest
     marks = [f"finished-{frames:012d}.json" for frames in (200, 400)]
-    assert folder.list() == sorted([*(f"{table}.parquet" for table in TABLES), *marks, "run.json", "status.json"])
+    files = [*(f"{table}.parquet" for table in TABLES), *marks, "checkpointed.json", "run.json", "status.json"]
+    assert folder.list() == sorted(files)
     assert folder.list("tensorboard") == []
     assert from_parquet(folder.get("iterations.parquet") or b"") == rows(undisturbed.path, "iterations")
 

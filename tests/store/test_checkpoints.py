@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -9,20 +10,26 @@ from typing import Any
 
 import pytest
 
+from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, StoreError, Superseded
 from offpiste.store import checkpoints as checkpoints_module
 from offpiste.store.checkpoints import (
     Checkpoints,
+    Foreign,
     Saved,
     attempt_names,
     attempt_order,
     begin_attempt,
-    checksum,
     delete_unneeded,
+    manifest_names,
     newest_object,
     newest_whole,
+    read_attempts,
     read_manifest,
+    write_manifest,
 )
+from offpiste.store.documents import checksum
+from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from tests.late_writer import every_sleep
 
@@ -100,6 +107,7 @@ def test_objects_and_manifest_are_named_by_step_and_attempt_and_the_manifest_com
         f"objects/000000000012-{attempt}-loop",
         f"objects/000000000012-{attempt}-part-episodes-000001",
         f"manifests/000000000012-{attempt}.json",
+        "checkpointed.json",
     ]
 
 
@@ -489,7 +497,8 @@ def test_two_attempts_that_save_the_same_step_use_different_names(location: str)
     # The second has not restored the first, so it writes everything again.
     begun(two).save(5, SECOND, immutable(a=b"one"))
     assert set(one.puts).isdisjoint(two.puts)
-    assert len(one.puts) == len(two.puts) == 5
+    assert len(one.puts) == 6  # with the mark that there is a checkpoint
+    assert len(two.puts) == 5
     assert restored_objects(one) == SECOND | {"chunk/a": b"one"}
 
 
@@ -532,7 +541,12 @@ def test_one_object_is_read_from_the_newest_checkpoint_in_which_it_is_whole(fold
     checkpoints.save(2, SECOND, {})
     assert newest_object(folder, "agent") == b"second agent"
     folder.delete(manifest(folder)["objects"]["agent"]["name"])
-    assert newest_object(folder, "agent") == b"first agent"
+    warnings: list[str] = []
+    assert newest_object(folder, "agent", warnings.append) == b"first agent"
+    (warning,) = warnings
+    assert re.fullmatch(
+        r"the checkpoint of step 1 is used, since a newer one is broken: objects/\S*-agent is missing", warning
+    )
     assert newest_object(folder, "loop") == b"second loop"
     folder.delete(manifest(folder, 0)["objects"]["agent"]["name"])
     with pytest.raises(CheckpointError, match=r"agent is missing; objects/.*agent is missing"):
@@ -556,3 +570,142 @@ def test_of_two_attempts_that_begin_at_the_same_moment_one_stops(folder: Folder)
     Checkpoints(folder, "000001-bbbbbb").save(1, SECOND, {})
     assert begin_attempt(folder, {}).startswith("000002-")
     assert restored_objects(folder) == SECOND
+
+
+IDENTITY = {"run_id": "freeway/rnd/seed-1", "protocol_fingerprint": "a" * 12, "method_fingerprint": "b" * 12}
+
+
+def claimed(folder: Folder, **identity: str) -> Checkpoints:
+    """Return the checkpoints of a new attempt at a run of this identity, which run.json names."""
+    stored = about(RunConfig()) | IDENTITY | identity
+    folder.put("run.json", json.dumps(stored).encode())
+    return Checkpoints(folder, begin_attempt(folder, {}), IDENTITY | identity)
+
+
+def test_a_manifest_names_its_run_as_run_json_does(folder: Folder) -> None:
+    claimed(folder).save(1, FIRST, {})
+    assert {key: manifest(folder)[key] for key in IDENTITY} == IDENTITY
+    restored = claimed(folder).restore()
+    assert restored is not None
+    assert restored.objects == FIRST
+
+
+@pytest.mark.parametrize("key", IDENTITY)
+def test_checkpoints_of_another_run_are_refused_and_nothing_is_changed(folder: Folder, key: str) -> None:
+    checkpoints = claimed(folder)
+    checkpoints.save(1, FIRST, {})
+    checkpoints.save(2, SECOND, {})
+    later = claimed(folder, **{key: "another"})
+    before = contents(folder)
+    told = rf"manifests/\S* in .* belongs to another run than run\.json: {key} '{IDENTITY[key]}' for 'another'; nothing"
+    with pytest.raises(Foreign, match=told):
+        later.restore()
+    with pytest.raises(Foreign, match=told):
+        newest_object(folder, "agent")
+    assert contents(folder) == before
+
+
+def test_manifests_of_an_older_version_name_no_run_and_are_restored(folder: Folder) -> None:
+    begun(folder).save(1, FIRST, {})
+    assert not IDENTITY.keys() & manifest(folder).keys()
+    restored = claimed(folder).restore()
+    assert restored is not None
+    assert restored.objects == FIRST
+
+
+def test_manifests_that_are_missing_after_a_first_checkpoint_are_refused(folder: Folder) -> None:
+    begun(folder).save(1, FIRST, {})
+    folder.delete(f"manifests/{folder.list('manifests')[0]}")
+    before = contents(folder)
+    later = begun(folder)
+    with pytest.raises(
+        CheckpointError, match="has completed checkpoints, but manifests/ holds none; nothing was changed"
+    ):
+        later.restore()
+    assert contents(folder).items() >= before.items()
+
+
+def test_a_first_save_that_was_killed_begins_anew(location: str) -> None:
+    folder = Recorder(location)
+    checkpoints = begun(folder)
+    folder.failing_put = len(folder.puts) + 2
+    with pytest.raises(StoreError):
+        checkpoints.save(1, FIRST, {})
+    assert folder.list("objects")
+    assert begun(folder).restore() is None
+
+
+def test_attempts_and_manifests_are_in_order_beyond_a_million(folder: Folder) -> None:
+    folder.put("attempts/999999-abcdef.json", b"{}")
+    later = begin_attempt(folder, {})
+    assert later.startswith("1000000-")
+    assert attempt_names(folder) == ["999999-abcdef", later]
+    names = ["000000000005-999999-abcdef.json", f"000000000005-{later}.json", f"1000000000000-{later}.json"]
+    for name in reversed(names):
+        folder.put(f"manifests/{name}", b"")
+    folder.put("manifests/.DS_Store", b"")
+    assert manifest_names(folder) == names
+    assert folder.list("manifests") != [".DS_Store", *names]  # which is sorted as text
+
+
+def test_an_object_larger_than_its_manifest_says_is_not_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    begun(folder).save(1, FIRST, {})
+    with (tmp_path / manifest(folder)["objects"]["agent"]["name"]).open("wb") as file:
+        file.truncate(40 * 2**30)
+    with pytest.raises(CheckpointError, match=r"-agent must have 11 bytes, got more"):
+        newest_object(folder, "agent")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"name": "../../secret"},
+        {"name": "objects/../../secret"},
+        {"name": "/etc/hostname"},
+        {"name": "objects/.."},
+        {"name": 5},
+        {"bytes": 40 * 2**30},
+        {"bytes": -1},
+        {"bytes": "x"},
+        {"blake2b": None},
+        {"more": 1},
+    ],
+)
+def test_an_entry_of_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, entry: dict[str, Any]) -> None:
+    folder = Folder(tmp_path / "run")
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "run" / "objects").mkdir(parents=True)
+    secret = {"name": "objects/x", "bytes": 6, "blake2b": checksum(b"secret")}
+    content = {"format": 2, "step": 1, "attempt": "000001-abcdef", "objects": {"agent": secret | entry}}
+    write_manifest(folder, "000000000001-000001-abcdef.json", content)
+    with pytest.raises(
+        CheckpointError, match=r"manifests/000000000001-000001-abcdef\.json is damaged: agent\.|setting"
+    ):
+        newest_object(folder, "agent")
+
+
+@pytest.mark.parametrize(
+    "content", [{}, {"objects": []}, {"objects": {}, "step": -1}, {"objects": {"a": 1}, "step": 1}]
+)
+def test_a_manifest_without_step_or_objects_is_damaged(tmp_path: Path, content: dict[str, Any]) -> None:
+    write_manifest(Folder(tmp_path), "000000000001-000001-abcdef.json", {"format": 2} | content)
+    with pytest.raises(CheckpointError, match=r"000001-abcdef\.json is damaged"):
+        newest_whole(Folder(tmp_path))
+
+
+def test_a_checkpoint_larger_than_the_memory_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(Folder(tmp_path)).save(1, FIRST, {})
+    monkeypatch.setattr("offpiste.store.checkpoints._memory_bytes", lambda: 20)
+    with pytest.raises(CheckpointError, match=r"must fit into 20 bytes of memory, got 21"):
+        newest_whole(Folder(tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"threads": "many"}', b'{"note": 5}', b"[" * 10**6])
+def test_a_damaged_description_of_an_attempt_is_left_out(tmp_path: Path, content: bytes) -> None:
+    folder = Folder(tmp_path)
+    about_it = {"started_at": "", "start_step": 0, "host": "", "hardware": "", "threads": 1, "versions": "", "note": ""}
+    good = begin_attempt(folder, about_it)
+    folder.put("attempts/000002-abcdef.json", content)
+    folder.put("attempts/.DS_Store", b"\x00")
+    assert read_attempts(folder) == [about_it | {"attempt": good}]

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from offpiste.config import RunConfig
-from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
+from offpiste.config import MachineConfig, RunConfig
+from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import from_dict
 from offpiste.run.train import train
-from offpiste.store import layout
+from offpiste.store import documents, layout
 from offpiste.store.checkpoints import newest_whole
+from offpiste.store.documents import parse_run
 from offpiste.store.records import from_parquet
 from offpiste.store.run_folder import (
     about,
@@ -40,8 +41,8 @@ def test_a_folder_is_claimed_once_and_returns_its_configuration(folder: Folder) 
     written = folder.get("run.json")
     claim(folder, config)
     assert folder.get("run.json") == written
-    assert read_config(folder) == config
-    assert json.loads(written or b"") == about(config)
+    assert read_config(folder) == dataclasses.replace(config, machine=MachineConfig())
+    assert documents.unsigned(json.loads(written or b"")) == about(config)
     assert about(config)["config"]["agent"]["convolution_channels"] == [4, 4, 4]
 
 
@@ -63,7 +64,8 @@ def test_a_run_with_a_setting_unknown_to_this_version_is_refused_with_its_name(f
     stored = about(RunConfig())
     stored["config"]["agent"]["double_q"] = True
     message = "no setting named 'agent.double_q'; known: adam_epsilon, batch_size, "
-    assert mismatch(stored, RunConfig()).startswith(f"a run with settings unknown to this version: {message}")
+    found = mismatch(parse_run(stored), RunConfig())
+    assert found.startswith(f"a run with settings unknown to this version: {message}")
     folder.put("run.json", json.dumps(stored).encode())
     with pytest.raises(ConfigError, match=message):
         read_config(folder)
@@ -73,7 +75,7 @@ def test_a_run_older_than_a_setting_is_the_run_with_that_setting_at_its_default(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(folder, RunConfig(seed=1))
-    monkeypatch.setattr("offpiste.store.run_folder.RunConfig", LaterRun)
+    monkeypatch.setattr("offpiste.store.documents.RunConfig", LaterRun)
     claim(folder, LaterRun(seed=1))
     other = from_dict(LaterRun, {"seed": 1, "agent": {"double_q": True}})
     with pytest.raises(RunMismatch, match=r"holds another run: agent\.double_q is False there and True here\. "):
@@ -83,10 +85,13 @@ def test_a_run_older_than_a_setting_is_the_run_with_that_setting_at_its_default(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"agent": {"hidden_units": 10**9}}, r"^agent\.hidden_units must be <= 8_192, got 1000000000$"),
-        ({"agent": {"replay_capacity": 10**9}}, r"^agent\.replay_capacity must be <= 100_000_000, got 1000000000$"),
-        ({"machine": {"threads": 10**6}}, r"^machine\.threads must be <= 1_024, got 1000000$"),
-        ({"agent": {"learning_rate": float("inf")}}, r"^agent\.learning_rate must be finite, got inf$"),
+        ({"agent": {"hidden_units": 10**9}}, r"agent\.hidden_units must be <= 8_192, got 1000000000;"),
+        ({"agent": {"replay_capacity": 10**9}}, r"agent\.replay_capacity must be <= 100_000_000, got 1000000000;"),
+        ({"agent": {"learning_rate": float("inf")}}, r"a number must be finite, got inf;"),
+        (
+            {"world": {"frame_size": 512}, "agent": {"hidden_units": 8_192, "convolution_channels": [512]}},
+            r"the fully connected layer must have <= 134,217,728 weights, got 68,719,476,736;",
+        ),
     ],
 )
 def test_an_untrusted_folder_cannot_ask_for_more_than_a_machine_has(
@@ -96,8 +101,16 @@ def test_an_untrusted_folder_cannot_ask_for_more_than_a_machine_has(
     for table, values in settings.items():
         stored["config"][table] |= values
     folder.put("run.json", json.dumps(stored).encode())
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises((Damaged, ConfigError), match=message):
         read_config(folder)
+
+
+def test_how_a_stored_run_was_trained_is_not_how_it_is_read(folder: Folder) -> None:
+    stored = about(RunConfig(seed=3))
+    stored["config"]["machine"] = {"threads": 10**6, "device": "cuda:99"}
+    folder.put("run.json", json.dumps(stored).encode())
+    assert read_config(folder) == RunConfig(seed=3)
+    assert claim(folder, RunConfig(seed=3)).run_id == RunConfig(seed=3).run_id
 
 
 def test_the_records_of_a_checkpoint_are_those_of_the_tables(tmp_path: Path) -> None:
@@ -128,7 +141,32 @@ def test_a_damaged_manifest_is_not_taken_for_a_dropped_replay(folder: Folder) ->
 def test_a_run_with_only_its_results_kept_is_refused_with_what_to_do(folder: Folder) -> None:
     from offpiste.store.checkpoints import FORMAT, write_manifest
 
-    manifest = {"format": FORMAT, "step": 1, "attempt": "1", "objects": {"agent": {}}}
+    agent = {"name": "objects/1", "bytes": 0, "blake2b": "0" * 32}
+    manifest = {"format": FORMAT, "step": 1, "attempt": "1", "objects": {"agent": agent}}
     write_manifest(folder, "000000000001-1.json", manifest)
     with pytest.raises(CheckpointError, match="only the results were kept; train it again in another folder"):
         refuse_results_only(folder)
+
+
+@pytest.mark.parametrize(
+    "left", ["manifests/1.json", "objects/1", "attempts/000001-abcdef.json", "finished-000000000008.json"]
+)
+def test_a_folder_that_has_lost_its_run_json_is_not_given_another(folder: Folder, left: str) -> None:
+    folder.put(left, b"{}")
+    with pytest.raises(
+        CheckpointError, match=r"of a run, but no run\.json, so nothing says of which; restore run\.json"
+    ):
+        claim(folder, RunConfig())
+    assert "run.json" not in folder.list()
+
+
+def test_a_quarantine_alone_is_no_run(folder: Folder) -> None:
+    folder.put("quarantine.json", b"{}")
+    assert claim(folder, RunConfig()).run_id == RunConfig().run_id
+
+
+@pytest.mark.parametrize(("key", "length"), [("variant", 256), ("method", 300), ("game", 1000)])
+def test_a_name_that_no_disk_takes_is_refused_with_words(folder: Folder, key: str, length: int) -> None:
+    with pytest.raises(ConfigError, match=f"{key} must have <= 255 bytes, got {length:,}; it names a folder"):
+        claim(folder, RunConfig(**{key: "x" * length}))  # type: ignore[arg-type]
+    assert folder.list() == []

@@ -375,3 +375,17 @@ def test_a_program_that_uses_s3_ends_cleanly(new_s3_location: Callable[[], str])
 
 def everything_below(path: Path) -> list[str]:
     return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+
+
+def test_the_name_of_a_new_folder_is_flushed_with_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Folder(tmp_path).put("game/method/run.json", b"x")
+    assert {str(tmp_path), f"{tmp_path}/game", f"{tmp_path}/game/method"} <= {*synced}
+    synced.clear()
+    Folder(tmp_path).put("game/method/status.json", b"x")
+    assert synced[1:] == [f"{tmp_path}/game/method"]

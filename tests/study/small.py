@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from offpiste.config import RESULTS_VERSION, RunConfig
-from offpiste.parsing import to_dict
+from offpiste.config import RunConfig
+from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from offpiste.study.plan import Study, make_study
 
@@ -43,5 +43,4 @@ def leave_status(
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     content = {"state": state, "frames": frames, "at": at.isoformat(timespec="seconds"), "note": ""} | more
     folder.put("status.json", json.dumps(content).encode())
-    content = {"config": to_dict(run), "results_version": RESULTS_VERSION, "offpiste": "0"}
-    folder.put("run.json", json.dumps(content).encode())
+    folder.put("run.json", json.dumps(about(run) | {"offpiste": "0"}).encode())

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from offpiste.config import RESULTS_VERSION
-from offpiste.parsing import to_dict
 from offpiste.store import layout
+from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from tests.study.small import leave_status, tiny_study
@@ -68,17 +68,54 @@ def test_a_run_of_another_results_version_is_done_only_if_accepted(tmp_path: str
     store = Folder(tmp_path)
     run = STUDY.runs[0]
     leave_status(store.below(run.run_id), run, "finished", 400)
-    stored = {"config": to_dict(run), "results_version": RESULTS_VERSION + 1}
+    stored = about(run) | {"results_version": RESULTS_VERSION + 1}
     store.below(run.run_id).put("run.json", json.dumps(stored).encode())
     assert status.read_all(store, [run])[0].state == "failed"
     assert status.read_all(store, [run], accept_version=True)[0].state == "done"
 
 
-@pytest.mark.parametrize("content", [b"", b"not json", b"[]"])
-def test_an_unreadable_status_counts_as_missing(content: bytes, tmp_path: str) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b'{"state": "finished"}',
+        b'{"state": "finished", "frames": "x"}',
+        b'{"state": "running", "at": 7}',
+        b'{"state": "running", "at": "2024-05-06T07:08:09"}',
+        b'{"seconds_left": 1e308}',
+        b'{"frames": 1e999}',
+        b"[" * 10**5,
+    ],
+)
+def test_a_damaged_status_is_named_and_the_others_are_read(content: bytes, tmp_path: str) -> None:
     store = Folder(tmp_path)
-    store.below(STUDY.runs[0].run_id).put("status.json", content)
-    assert status.read_all(store, STUDY.runs[:1])[0].state == "waiting"
+    first, second = STUDY.runs[:2]
+    store.below(first.run_id).put("status.json", content)
+    leave_status(store.below(second.run_id), second, "finished", 400)
+    bad, good = status.read_all(store, [first, second])
+    assert (bad.state, good.state) == ("waiting", "done")
+    assert ("is damaged" in bad.note) == (content != b'{"state": "finished"}')
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"config": {}}', b"{" * 10**5])
+def test_a_damaged_run_json_is_named_and_the_others_are_read(content: bytes, tmp_path: str) -> None:
+    store = Folder(tmp_path)
+    first, second = STUDY.runs[:2]
+    for run in (first, second):
+        leave_status(store.below(run.run_id), run, "finished", 400)
+    store.below(first.run_id).put("run.json", content)
+    store.below(second.run_id).put("quarantine.json", content)
+    bad, quarantined = status.read_all(store, [first, second])
+    assert bad.state == quarantined.state == "failed"
+    assert bad.note.startswith("the folder holds a run that cannot be read: run.json in ")
+
+
+def test_a_status_of_the_future_is_stale(tmp_path: str) -> None:
+    store, run = Folder(tmp_path), STUDY.runs[0]
+    leave_status(store.below(run.run_id), run, "running", 200, seconds_ago=-(10**6))
+    assert status.read_all(store, [run])[0].state == "stale"
 
 
 def test_a_quarantine_is_lifted_once(folder: Folder) -> None:

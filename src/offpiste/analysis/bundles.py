@@ -1,16 +1,14 @@
 """The runs of a bundle."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
-from offpiste.analysis.runs import UNUSABLE, LoadWarning, Run, run_of
+from offpiste.analysis.runs import LoadWarning, Run, run_of
 from offpiste.analysis.sources import BundleSource, Opened
 from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
 from offpiste.errors import ConfigError
-from offpiste.parsing import from_dict, to_dict
 from offpiste.store.bundle import RUNS, Bundle
+from offpiste.store.documents import StoredRun, parse, parse_run
 
 
 def read(bundle: Bundle, named: Callable[[str], str]) -> Opened:
@@ -21,9 +19,10 @@ def read(bundle: Bundle, named: Callable[[str], str]) -> Opened:
     for listed in bundle.manifest.runs:
         about = asdict(listed) | rows[listed.name] | {"results_version": bundle.manifest.results_version}
         try:
-            about["config"] = to_dict(checked_config(about, json.loads(about["config"])))
-            run = run_of(named(listed.name), bundle.folder.location, about)
-        except (*UNUSABLE, ConfigError) as error:
+            stored = parse_run(about | {"config": parse(about["config"].encode())})
+            check_fingerprints(stored)
+            run = run_of(named(listed.name), bundle.folder.location, stored)
+        except (ValueError, ConfigError) as error:
             what = f"this version cannot use its settings: {error!s:.200}"
             warnings.append(LoadWarning("damaged run.json", named(listed.name), what))
         else:
@@ -32,14 +31,13 @@ def read(bundle: Bundle, named: Callable[[str], str]) -> Opened:
     return Opened(bundle.folder.location, [*runs.values()], warnings, bundle=BundleSource(bundle, names))
 
 
-def checked_config(about: Mapping[str, Any], settings: Any) -> RunConfig:
+def check_fingerprints(stored: StoredRun) -> RunConfig:
     """Return the settings of a run, all known and in range; ValueError where its fingerprints are not theirs."""
-    config = from_dict(RunConfig, settings)
-    found = {
-        "protocol_fingerprint": fingerprint(protocol_settings(config)),
-        "method_fingerprint": fingerprint(method_settings(config)),
-    }
-    for key, value in found.items():
-        if about[key] != value:
-            raise ValueError(f"{key} is {about[key]}, and that of its settings is {value}")
+    config = stored.settings
+    for key, found, of_settings in (
+        ("protocol_fingerprint", stored.protocol_fingerprint, fingerprint(protocol_settings(config))),
+        ("method_fingerprint", stored.method_fingerprint, fingerprint(method_settings(config))),
+    ):
+        if found != of_settings:
+            raise ValueError(f"{key} is {found}, and that of its settings is {of_settings}")
     return config

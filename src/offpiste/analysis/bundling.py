@@ -15,15 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from offpiste.analysis.bundles import checked_config
+from offpiste.analysis.bundles import check_fingerprints
 from offpiste.analysis.load import load
-from offpiste.analysis.runs import UNUSABLE, LoadWarning, Run
+from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.config import RESULTS_VERSION
-from offpiste.errors import ConfigError, StoreError
+from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
 from offpiste.store import layout, records
 from offpiste.store.bundle import RUNS, TABLES, ListedRun, Manifest, RunRow, schema
 from offpiste.store.bundle_writer import write_bundle
+from offpiste.store.documents import read_run
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
 
@@ -60,7 +61,7 @@ def bundle_store(store: str | Path | Folder, out: str | Path) -> Bundled:
         try:
             row = _describe(run, folder)
             rows = {table: _read(table, files[table].get(run.name)) for table in TABLES}
-        except (*UNUSABLE, OSError, ConfigError, pa.ArrowException) as error:
+        except (ValueError, OSError, ConfigError, Damaged, pa.ArrowException) as error:
             left_out.append(LoadWarning("left out", run.name, str(error)))
             continue
         listed.append(ListedRun(run.name, run.target_frames, run.protocol, run.method_fingerprint, digest(rows)))
@@ -122,10 +123,12 @@ def _describe(run: Run, store: Folder) -> RunRow:
     if run.settings["results_version"] != RESULTS_VERSION:
         raise ValueError(f"it is of results version {run.settings['results_version']}, and this is {RESULTS_VERSION}")
     folder = store if run.name == "." else store.below(run.name)
-    about = json.loads(folder.get(layout.RUN) or b"")
-    config = to_dict(checked_config(about, about["config"]))
+    stored = read_run(folder)
+    if stored is None:
+        raise ValueError(f"its {layout.RUN} is gone")
+    config = to_dict(check_fingerprints(stored))
     del config["machine"]
-    return RunRow(run.name, json.dumps(config), run.bonus_source, about["offpiste"])
+    return RunRow(run.name, json.dumps(config), run.bonus_source, stored.offpiste)
 
 
 def _read(table: str, file: Path | None) -> pa.Table:

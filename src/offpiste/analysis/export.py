@@ -1,6 +1,7 @@
 """Records for other tools: CSV files, TensorBoard's event files, and runs of Weights & Biases."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,15 +28,17 @@ def to_csv(results: Results, out: Path) -> Iterator[str]:
 
 def to_tensorboard(results: Results, out: Path) -> Iterator[str]:
     """Write the curves of each run as event files in a folder of its name; yield what was written."""
-    from torch.utils.tensorboard import SummaryWriter
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
     for run in results.runs:
-        folder = out / run.name
-        with SummaryWriter(str(folder)) as writer:
-            for frame, values in points(results, run):
-                for tag, value in values.items():
-                    writer.add_scalar(tag, value, frame)
-        yield str(folder)
+        writer = EventFileWriter(str(out / run.name))
+        for frame, values in points(results, run):
+            shown = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+            writer.add_event(Event(wall_time=time.time(), step=frame, summary=Summary(value=shown)))
+        writer.close()
+        yield str(out / run.name)
 
 
 def to_wandb(results: Results, out: Path) -> Iterator[str]:

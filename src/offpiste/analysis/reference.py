@@ -18,32 +18,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.config import fingerprint
+from offpiste.config import Count, fingerprint
 from offpiste.errors import StoreError
+from offpiste.parsing import from_dict
+from offpiste.store import layout
+from offpiste.store.documents import Name, parse
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
-FOLDER = "published"
+FOLDER = layout.PUBLISHED
 """Where a store keeps what was imported into it."""
+MAX_BYTES = 2**26
+"""Of one of these files."""
 
 
 @dataclass(frozen=True)
 class Published:
     """The curves of one game in one published series, with where they come from."""
 
-    series: str
+    series: Name
     """For example dopamine tf; series are never pooled."""
-    game: str
-    agent: str
-    method: str | None
+    game: Name
+    agent: Name
+    method: Name | None
     """The method of ours beside which it may be drawn."""
-    file: str
-    sha256: str
+    file: Name
+    sha256: Name
     protocol: dict[str, Any]
-    fingerprint: str
+    fingerprint: Name
     runs_joined: bool
     """Whether each row of returns is one run; if not, only each iteration's values belong together."""
-    iteration_frames: int
+    iteration_frames: Count
     returns: tuple[tuple[float | None, ...], ...]
     """[runs, iterations]; None where a run has no such iteration."""
 
@@ -79,9 +84,11 @@ def object_name(published: Published) -> str:
 
 
 def from_json(data: bytes) -> Published:
-    """Return what `import_dopamine` wrote."""
-    values = json.loads(data)
-    return Published(**values | {"returns": tuple(tuple(run) for run in values["returns"])})
+    """Return what `import_dopamine` wrote; ValueError or ConfigError for anything else."""
+    published = from_dict(Published, parse(data, MAX_BYTES))
+    if len({len(run) for run in published.returns}) != 1 or not published.returns[0]:
+        raise ValueError("returns must have runs of as many iterations each")
+    return published
 
 
 def read_dopamine(file: str | Path, agent: str = "Rainbow") -> Published:

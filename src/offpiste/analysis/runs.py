@@ -1,16 +1,15 @@
 """What a run in a store is, what may be wrong there, and which runs may be drawn or averaged together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from offpiste.config import PROTOCOL_TABLES, flatten, later_defaults
+from offpiste.store.documents import StoredRun
 
 PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version")
 """How the settings begin that every method shares."""
-UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What a run.json that is damaged, or a stranger's, may raise."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +17,8 @@ class LoadWarning:
     """Something in a store that could not be used as it is."""
 
     kind: str
-    """missing run.json, damaged run.json, damaged table, damaged checkpoint, damaged import, not readable, no records,
-    not a number, duplicate run or bundle in a store."""
+    """missing run.json, damaged run.json, damaged status.json, damaged mark, damaged table, damaged checkpoint, damaged
+    import, not readable, folder not read, no records, not a number, duplicate run or bundle in a store."""
     where: str
     message: str
 
@@ -70,26 +69,22 @@ class Run:
         return int(self.settings["schedule.iteration_steps"] * self.settings["world.frame_skip"])
 
 
-def run_of(name: str, store: str, about: Mapping[str, Any]) -> Run:
-    """Return the run that a run.json tells of; raises one of `UNUSABLE` where it does not."""
-    config = about["config"]
-    settings = flatten({key: value for key, value in config.items() if key != "machine"})
-    run = Run(
+def run_of(name: str, store: str, stored: StoredRun) -> Run:
+    """Return the run that a run.json tells of."""
+    config = stored.config
+    return Run(
         name=name,
         store=store,
         game=config["game"],
         method=config["method"],
         variant=config.get("variant", ""),
-        seed=int(config["seed"]),
-        protocol=about["protocol_fingerprint"],
-        method_fingerprint=about["method_fingerprint"],
-        settings=later_defaults() | settings | {"results_version": about["results_version"]},
-        target_frames=int(config["frames"]),
-        bonus_source=about.get("bonus_source"),
+        seed=config["seed"],
+        protocol=stored.protocol_fingerprint,
+        method_fingerprint=stored.method_fingerprint,
+        settings=later_defaults() | flatten(config) | {"results_version": stored.results_version},
+        target_frames=config["frames"],
+        bonus_source=stored.bonus_source,
     )
-    if run.iteration_frames <= 0:
-        raise ValueError("an iteration has no frames")
-    return run
 
 
 def differences(runs: Sequence[Run]) -> str:

@@ -1,6 +1,5 @@
 """Where records are read from: the folder of one run, whatever state it is in, or a bundle of many."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +13,16 @@ from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.errors import CheckpointError
 from offpiste.store import arrays, layout
 from offpiste.store.bundle import TABLES, Bundle
-from offpiste.store.checkpoints import checksum, read_attempts, read_manifest, read_object
-from offpiste.store.records import LOGGED, cells_table, schema
+from offpiste.store.checkpoints import manifest_names, read_attempts, read_manifest, read_object, refuse_foreign
+from offpiste.store.documents import checksum, read_run
+from offpiste.store.records import LOGGED, MAX_TABLE_BYTES, cells_table, check_parquet, conform, read_parquet, schema
+from offpiste.store.run_folder import TableFile
 from offpiste.store.storage import Folder
 
 _CURRENT = ("finished", "paused")
 """States in which the tables in a run's folder are as new as its checkpoints."""
+_UNFIT = (CheckpointError, KeyError, ValueError, TypeError, AttributeError, OverflowError, IndexError)
+"""What objects may raise that are whole, but not ours."""
 _SINCE_FORMAT_2 = ("scalars", "cells")
 """Tables that older runs lack; that is no damage."""
 
@@ -30,8 +33,8 @@ class Source:
 
     name: str
     folder: Folder
-    tables: Mapping[str, str]
-    """The name of the Parquet file of each table that there is, below the folder."""
+    tables: Mapping[str, TableFile]
+    """The Parquet file of each table that there is."""
     state: str
 
     def file(self, table: str, scratch: Path, warnings: list[LoadWarning]) -> Path | None:
@@ -39,10 +42,11 @@ class Source:
         kept = scratch / f"{checksum(self.name.encode())}.{table}.parquet"  # the name itself may be too long for one
         made = self._from_checkpoint(table, warnings) if self.state not in _CURRENT else None
         if made is None and table in self.tables:
-            file = self._own(self.tables[table], kept)
-            if _is_whole(file):
-                return file
-            warnings.append(LoadWarning("damaged table", self.name, f"{self.tables[table]} is cut short or damaged"))
+            try:
+                return self._own(self.tables[table], table, kept)
+            except (ValueError, OSError, pa.ArrowException) as error:
+                what = f"{self.tables[table].name} is cut short or damaged: {error!s:.200}"
+                warnings.append(LoadWarning("damaged table", self.name, what))
         if made is None and self.state in _CURRENT:
             made = self._from_checkpoint(table, warnings)
         if made is None and table == "attempts":
@@ -52,31 +56,46 @@ class Source:
         pq.write_table(made, kept)
         return kept
 
-    def _own(self, name: str, kept: Path) -> Path:
-        if self.folder.local_path is not None:
-            return self.folder.local_path / name
-        kept.write_bytes(self.folder.get(name) or b"")
-        return kept
+    def _own(self, of: TableFile, table: str, kept: Path) -> Path:
+        """Return the file of a table, or a copy of one that is not on a disk; ValueError unless it can be read."""
+        path = None if self.folder.local_path is None else self.folder.local_path / of.name
+        if path is not None and of.blake2b is None:
+            check_parquet(path, schema(table))
+            return path
+        data = self.folder.get(of.name, MAX_TABLE_BYTES + 1)
+        if data is None:
+            raise ValueError("it is missing")
+        if of.blake2b is not None and of.blake2b != checksum(data):
+            raise ValueError("its checksum differs")
+        if path is None:
+            path = kept
+            path.write_bytes(data)
+        check_parquet(path, schema(table))
+        return path
 
     def _from_checkpoint(self, table: str, warnings: list[LoadWarning]) -> pa.Table | None:
         if table not in (*LOGGED, "cells"):
             return None
         key = layout.CELLS if table == "cells" else layout.RECORDS
-        for name in reversed(self.folder.list(layout.MANIFESTS)):
+        names = manifest_names(self.folder)
+        stored = read_run(self.folder) if names else None
+        for name in reversed(names):
             try:
-                objects = read_manifest(self.folder, name)["objects"]
+                manifest = read_manifest(self.folder, name)
+                refuse_foreign(self.folder, name, manifest, {} if stored is None else stored.identity)
+                objects = manifest["objects"]
                 if key not in objects and table in _SINCE_FORMAT_2:
                     return None
                 found = arrays.unpack(read_object(self.folder, objects[key]))
                 if table == "cells":
-                    return cells_table(found)
+                    return conform(cells_table(found), schema(table))
                 wanted = [key for key in sorted(objects) if key.startswith(layout.parts(table))]
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
                 open_rows = found["open"].get(table, []) if table in _SINCE_FORMAT_2 else found["open"][table]
-                tables = [pq.ParquetFile(io.BytesIO(part)).read(use_threads=False) for part in parts]
+                tables = [read_parquet(part, schema(table)) for part in parts]
                 return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
-            except (CheckpointError, KeyError, ValueError, pa.ArrowException) as error:
-                warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error}"))
+            except (*_UNFIT, pa.ArrowException) as error:
+                warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error!s:.500}"))
         return None
 
 
@@ -112,17 +131,3 @@ class Opened:
     """By name of the run, in a store."""
     published: Sequence[Published] = ()
     bundle: BundleSource | None = None
-
-
-def _is_whole(file: Path) -> bool:
-    """Return whether a Parquet file has its end, which holds its table of contents."""
-    try:
-        with file.open("rb") as source:
-            size = source.seek(0, io.SEEK_END)
-            if size < 12:
-                return False
-            source.seek(-8, io.SEEK_END)
-            end = source.read(8)
-    except OSError:
-        return False
-    return end[4:] == b"PAR1" and int.from_bytes(end[:4], "little") <= size - 12

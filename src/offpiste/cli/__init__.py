@@ -16,6 +16,7 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
+from offpiste.cli.output import warn
 from offpiste.errors import OffpisteError, did_you_mean
 from offpiste.parsing import parse_count
 
@@ -35,6 +36,7 @@ COMMANDS = {
     "bundle": "bundle",
     "export": "export",
     "import": "importing",
+    "verify": "verify",
 }
 """The module of each command; only that of the given one is imported."""
 
@@ -46,14 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(offpiste.__version__)
         return 0
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        print(f"offpiste: no command named {argv[0]!r}{did_you_mean(argv[0], COMMANDS)}", file=sys.stderr)
+        warn(f"no command named {argv[0]!r}{did_you_mean(argv[0], COMMANDS)}")
         return 2
     try:
         command = _parse(argv)
         run: Callable[[Any], int] = sys.modules[type(command).__module__].main
         return run(command)
     except OffpisteError as error:
-        print(f"offpiste: {error}", file=sys.stderr)
+        warn(str(error))
         return 1
     except KeyboardInterrupt:
         print("offpiste: interrupted", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from offpiste.cli.report import require
-from offpiste.errors import ConfigError
+from offpiste.errors import ConfigError, printable
 
 _SHOWN = 5
 
@@ -34,7 +34,7 @@ def main(arguments: Arguments) -> int:
 
     made = bundle_store(arguments.store, arguments.out)
     for each in made.left_out[:_SHOWN]:
-        print(f"skipped: {each.where}: {each.message}", file=sys.stderr)
+        print(printable(f"skipped: {each.where}: {each.message}"), file=sys.stderr)
     if len(made.left_out) > _SHOWN:
         print(f"skipped: {len(made.left_out) - _SHOWN} more", file=sys.stderr)
     if made.warnings:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.cli.output import warn
 from offpiste.store.storage import Folder
 
 
@@ -20,5 +21,5 @@ def main(arguments: Arguments) -> int:
     """Print the digest."""
     from offpiste.run.digest import digest
 
-    print(digest(Folder(arguments.run)))
+    print(digest(Folder(arguments.run), warn))
     return 0

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.cli.output import warn
 from offpiste.errors import ConfigError
 from offpiste.store.storage import Folder
 
@@ -33,7 +34,7 @@ def main(arguments: Arguments) -> int:
         raise ConfigError(f"--episodes must be > 0, got {arguments.episodes}")
     returns = []
     folder = Folder(arguments.run)
-    plays = evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration, arguments.device)
+    plays = evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration, arguments.device, warn)
     for number, played in enumerate(plays, 1):
         returns.append(played.game_return)
         print(f"episode {number}: return {played.game_return:g} in {played.steps:,} steps", flush=True)

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from offpiste.config import RunConfig
+from offpiste.errors import printable
 
 if TYPE_CHECKING:
     from offpiste.run.train import Progress
@@ -50,7 +51,7 @@ def panel(title: str, progress: "Progress") -> RenderableType:
     )
     rows: list[RenderableType] = [Text(title, style="bold"), bar, Text(_figures(progress))]
     if progress.note:
-        rows.append(Text(progress.note, style="bold red"))
+        rows.append(Text(printable(progress.note), style="bold red"))
     return Group(*rows)
 
 
@@ -58,7 +59,7 @@ def line(progress: "Progress") -> str:
     """Return the progress as one line of plain text."""
     share = min(100.0, 100 * progress.frames / max(1, progress.target_frames))
     text = f"{progress.frames:,} frames ({share:.1f}%), {_rate(progress)}, ETA {_eta(progress)}, {_figures(progress)}"
-    return f"{text}; {progress.note}" if progress.note else text
+    return f"{text}; {printable(progress.note)}" if progress.note else text
 
 
 def _line_printer() -> Callable[["Progress"], None]:
@@ -81,7 +82,7 @@ def _note_printer(title: str) -> Callable[["Progress"], None]:
     def show(progress: "Progress") -> None:
         nonlocal shown_note
         if progress.note and progress.note != shown_note:
-            print(f"{title}: {progress.note}", file=sys.stderr, flush=True)
+            print(f"{title}: {printable(progress.note)}", file=sys.stderr, flush=True)
         shown_note = progress.note
 
     return show

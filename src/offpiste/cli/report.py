@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.cli.output import say
 from offpiste.errors import ConfigError, OffpisteError
 
 NEEDED = ("duckdb", "jinja2", "matplotlib", "scipy")
@@ -47,7 +48,7 @@ def main(arguments: Arguments) -> int:
         allow_mixed=arguments.allow_mixed,
         frames=arguments.frames,
     )
-    print(" ".join(report.lead))
+    say(" ".join(report.lead))
     if report.notes:
         print(f"The report lists {len(report.notes)} caveats.", file=sys.stderr)
     print(report.page)

@@ -11,12 +11,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from offpiste.errors import printable
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
 
 REFRESH_SECONDS = 10.0
+MAX_NOTE = 1_000
+"""Characters of a note that are shown."""
 _STYLES = {"running": "green", "stale": "yellow", "failed": "bold red"}
 
 
@@ -72,7 +75,7 @@ def line(seen: RunStatus, width: int) -> str:
         text += f"  ETA {timedelta(seconds=round(seen.seconds_left))}"
     if seen.state == "stale" and seen.seconds_since_news is not None:
         text += f"  no news for {timedelta(seconds=round(seen.seconds_since_news))}"
-    return f"{text}  {seen.note}" if seen.note else text
+    return f"{text}  {' '.join(printable(seen.note[:MAX_NOTE]).split())}" if seen.note else text
 
 
 def as_json(name: str, found: Sequence[RunStatus]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from offpiste.cli import status_view
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.commands import train_command
 from offpiste.config import MachineConfig, RunConfig, identity
-from offpiste.errors import ConfigError, did_you_mean
+from offpiste.errors import ConfigError, did_you_mean, printable
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
 from offpiste.study.plan import Study, load_bonuses, read_study
@@ -183,7 +183,7 @@ def main(arguments: Arguments) -> int:
 
 def log(message: str) -> None:
     """Print a message with the time to standard error."""
-    print(f"{datetime.now():%H:%M:%S} {message}", file=sys.stderr, flush=True)
+    print(f"{datetime.now():%H:%M:%S} {printable(message)}", file=sys.stderr, flush=True)
 
 
 def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) -> Iterator[str]:

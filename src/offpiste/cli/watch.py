@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.cli.output import warn
 from offpiste.errors import ConfigError
 from offpiste.store.storage import Folder
 
@@ -42,7 +43,7 @@ def main(arguments: Arguments) -> int:
     folder = Folder(arguments.run)
     rate = frames_per_second(folder)
     frames = render_episode(
-        folder, arguments.steps, arguments.seed, arguments.iteration, trust_bonus=arguments.trust_bonus
+        folder, arguments.steps, arguments.seed, arguments.iteration, trust_bonus=arguments.trust_bonus, warn=warn
     )
     console = Console(stderr=True)
     shown = track(frames, "playing", arguments.steps, console=console, transient=True, disable=not console.is_terminal)

@@ -1,16 +1,17 @@
 """Play a trained agent without learning, as the evaluation phase of a run does."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
-from offpiste.errors import StoreError
+from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.parts import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import newest_object
+from offpiste.store.checkpoints import newest_objects, refuse_unfit
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
@@ -27,14 +28,22 @@ class Played:
 
 
 def evaluate(
-    folder: Folder, episodes: int, seed: int, iteration: int | None = None, device: str = "cpu"
+    folder: Folder,
+    episodes: int,
+    seed: int,
+    iteration: int | None = None,
+    device: str = "cpu",
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Iterator[Played]:
-    """Play episodes with the newest weights of a run, or with those kept after an iteration."""
+    """Play episodes with the newest weights of a run, or with those kept after an iteration.
+
+    `warn` says if the newest checkpoint is broken, so that an older one is used.
+    """
     config = read_config(folder)
     config = replace(config, machine=replace(config.machine, device=device))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
-    policy = evaluation_policy(config, load_agent(folder, config, world, iteration), seed)
+    policy = evaluation_policy(config, load_agent(folder, config, world, iteration, warn), seed)
     for _ in range(episodes):
         total, steps = 0.0, 0
         for transition in episode(world, policy):
@@ -49,18 +58,40 @@ def evaluation_policy(config: RunConfig, agent: Rainbow, seed: int) -> Policy:
     return lambda state: agent.act(state, exploration.epsilon_evaluation, actions, noise)
 
 
-def load_agent(folder: Folder, config: RunConfig, world: World, iteration: int | None) -> Rainbow:
+def load_agent(
+    folder: Folder, config: RunConfig, world: World, iteration: int | None, warn: Callable[[str], None]
+) -> Rainbow:
     """Return the agent with the newest weights of a run, or with those kept after an iteration."""
-    agent = new_agent(config, world)
-    if iteration is None:
-        agent.load_weights(arrays.unpack(newest_object(folder, layout.AGENT)), layout.ONLINE)
-        return agent
+    key = weights_key(iteration)
+    return agent_from(folder, config, world, read_kept(folder, [key], iteration, warn)[key], iteration)
+
+
+def weights_key(iteration: int | None) -> str:
+    """Return the key of the newest weights, or of those kept after an iteration."""
+    return layout.AGENT if iteration is None else layout.milestone(iteration, "weights")
+
+
+def read_kept(
+    folder: Folder, keys: Collection[str], iteration: int | None, warn: Callable[[str], None]
+) -> dict[str, bytes]:
+    """Return objects of the newest checkpoint in which all are whole; StoreError if it has none of the iteration."""
     try:
-        weights = newest_object(folder, layout.milestone(iteration, "weights"))
-    except KeyError:
+        return newest_objects(folder, keys, warn)
+    except KeyError as error:
+        if iteration is None:
+            raise CheckpointError(
+                f"the newest checkpoint in {folder.location} has no {error}; is it of this run?"
+            ) from None
         raise StoreError(
             f"{folder.location} keeps no weights of iteration {iteration}; they are kept after iterations "
             f"{', '.join(map(str, layout.MILESTONES))}, with the first checkpoint that follows"
         ) from None
-    agent.load_weights(arrays.unpack(weights))
+
+
+def agent_from(folder: Folder, config: RunConfig, world: World, data: bytes, iteration: int | None) -> Rainbow:
+    """Return the agent with these weights."""
+    with refuse_unfit(folder):
+        weights = arrays.unpack(data)
+        agent = new_agent(config, world)
+        agent.load_weights(weights, layout.ONLINE if iteration is None else "")
     return agent

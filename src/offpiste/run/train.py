@@ -27,8 +27,10 @@ from offpiste.store.checkpoints import (
     begin_attempt,
     describe_attempt,
     read_attempts,
+    refuse_unfit,
     withdraw_attempt,
 )
+from offpiste.store.documents import checksum
 from offpiste.store.records import (
     LOGGED,
     AttemptRow,
@@ -99,6 +101,8 @@ class _Attempt:
     kept: dict[str, bytes | None] = field(default_factory=dict)
     returns: deque[float] = field(default_factory=lambda: deque(maxlen=100))
     marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=120))
+    tables: dict[str, str] | None = None
+    """The checksum of each table, by file, once they were written."""
     saved_step: int = -1
     iteration_start: tuple[float, int] = (0.0, 0)
     window_start: tuple[float, int] = (0.0, 0)
@@ -118,7 +122,8 @@ class _Attempt:
         retry = FIRST_RETRY_SECONDS
         now = time.monotonic()
         self.iteration_start = self.window_start = (now, self.loop.tracker.training_steps)
-        next_save, next_status, next_progress = now + interval, now, now
+        self.write_status("running")  # first of all: the checksums in an older one are not those of tables to come
+        next_save, next_status, next_progress = now + interval, now + STATUS_SECONDS, now
         steps = self.loop.steps()
         learning = self.loop.learning
         while self.loop.tracker.counted_steps < self.target_steps and self.stop_signal.number is None:
@@ -191,6 +196,7 @@ class _Attempt:
 
     def _put_status(self, state: str) -> None:
         status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
+        status |= {} if self.tables is None else {"tables": self.tables}
         self.checkpoints.stop_if_superseded()
         self.folder.put(layout.STATUS, json.dumps(status).encode())
 
@@ -240,6 +246,7 @@ class _Attempt:
         for table, data in tables.items():
             self.checkpoints.stop_if_superseded()
             self.folder.put(layout.table_file(table), data)
+        self.tables = {layout.table_file(table): checksum(data) for table, data in tables.items()}
         if finished:
             self.checkpoints.stop_if_superseded()
             kept = {table: data for table, data in tables.items() if table != "attempts"}  # more attempts may follow
@@ -274,7 +281,7 @@ def train(
     """Train or resume the run in this folder, until its frames are done or a signal stops the process."""
     prepare(config.machine)
     loop = Loop(config)  # before anything is written: the game or the bonus may be unknown
-    claim(folder, config, source_digest(config.bonus.name), accept_version=accept_version)
+    stored = claim(folder, config, source_digest(config.bonus.name), accept_version=accept_version)
     refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
@@ -284,7 +291,7 @@ def train(
         except CheckpointError:
             withdraw_attempt(folder, name)
             raise
-        checkpoints = Checkpoints(folder, name)
+        checkpoints = Checkpoints(folder, name, stored.identity)
         records, kept, note = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.tracker.training_steps, note=note)
         describe_attempt(folder, name, dataclasses.asdict(about))
@@ -329,10 +336,12 @@ def _restore(
             )
         return RecordLog(), None, ""
     objects = restored.objects  # as large as the replay; freed when this function returns, before training
-    state = {key: arrays.unpack(objects[key]) for key in layout.STATE if key in objects}
-    loop.load_state(state, layout.of_kinds(objects, *layout.REPLAY_KINDS))
+    with refuse_unfit(folder):
+        state = {key: arrays.unpack(objects[key]) for key in layout.STATE if key in objects}
+        loop.load_state(state, layout.of_kinds(objects, *layout.REPLAY_KINDS))
+        records = read_records(objects)
     note = ""
     if restored.broken:
         broken = "; ".join(restored.broken)
         note = f"resumed from step {loop.tracker.training_steps:,}, since a newer checkpoint is broken: {broken}"
-    return read_records(objects), dict.fromkeys(layout.of_kinds(objects, layout.MILESTONE)), note
+    return records, dict.fromkeys(layout.of_kinds(objects, layout.MILESTONE)), note

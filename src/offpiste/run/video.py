@@ -4,8 +4,9 @@ The bonus is restored from the checkpoint and goes on learning, as it would in t
 """
 
 import math
+import warnings
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -20,12 +21,12 @@ from offpiste.bonuses.base import Bonus
 from offpiste.bonuses.registry import is_declared
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
-from offpiste.run.evaluate import evaluation_policy, load_agent
+from offpiste.run.evaluate import agent_from, evaluation_policy, read_kept, weights_key
 from offpiste.run.parts import build_bonus
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import newest_object
+from offpiste.store.checkpoints import refuse_unfit
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
@@ -44,11 +45,18 @@ VideoFrame = NDArray[np.uint8]
 
 
 def render_episode(
-    folder: Folder, steps: int, seed: int, iteration: int | None = None, *, trust_bonus: bool = False
+    folder: Folder,
+    steps: int,
+    seed: int,
+    iteration: int | None = None,
+    *,
+    trust_bonus: bool = False,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Iterator[VideoFrame]:
     """Play one episode of at most `steps` agent steps, with the newest weights or those kept after an iteration.
 
     The run may be a stranger's, so a bonus that no installed package declares is imported only where it is trusted.
+    Weights and bonus are of the same checkpoint; `warn` says if that is not the newest, because it is broken.
     """
     config = read_config(folder)
     name = config.bonus.name
@@ -60,8 +68,14 @@ def render_episode(
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
-    agent = load_agent(folder, config, world, iteration)
-    bonus = _load_bonus(folder, config, world, seed, iteration)
+    bonus = build_bonus(config, world, stream(seed, "film bonus"))
+    weights = weights_key(iteration)
+    model = layout.BONUS if iteration is None else layout.milestone(iteration, "bonus")
+    found = read_kept(folder, [weights] if bonus is None else [weights, model], iteration, warn)
+    agent = agent_from(folder, config, world, found[weights], iteration)
+    if bonus is not None:
+        with refuse_unfit(folder):
+            bonus.load_state(arrays.unpack(found[model]))
     return _play(config, world, agent, evaluation_policy(config, agent, seed), bonus, steps)
 
 
@@ -135,14 +149,6 @@ def frames_per_second(folder: Folder) -> int:
     config = read_config(folder)
     game = open_world(config.game, config.world, stream(0, "film"), config.seed)
     return int(game.metadata["render_fps"]) // config.world.frame_skip
-
-
-def _load_bonus(folder: Folder, config: RunConfig, world: World, seed: int, iteration: int | None) -> Bonus | None:
-    bonus = build_bonus(config, world, stream(seed, "film bonus"))
-    if bonus is not None:
-        name = layout.BONUS if iteration is None else layout.milestone(iteration, "bonus")
-        bonus.load_state(arrays.unpack(newest_object(folder, name)))
-    return bonus
 
 
 def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: deque[float] | None) -> VideoFrame:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 _JSON_KEY = "offpiste"
@@ -21,11 +22,14 @@ def pack(values: Mapping[str, Any]) -> bytes:
 
 
 def unpack(data: bytes) -> dict[str, Any]:
-    """Return the dictionary that `pack` was given."""
+    """Return the dictionary that `pack` was given; ValueError for bytes that it cannot have written."""
     length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    plain: dict[str, Any] = json.loads(header.get("__metadata__", {}).get(_JSON_KEY, "{}"))
-    return {**load(data), **plain}
+    try:
+        header = json.loads(data[8 : 8 + length])
+        plain: dict[str, Any] = json.loads(header.get("__metadata__", {}).get(_JSON_KEY, "{}"))
+        return {**load(data), **plain}
+    except (SafetensorError, AttributeError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"not an object of offpiste: {error!r:.200}") from None
 
 
 def _plain(value: Any) -> Any:

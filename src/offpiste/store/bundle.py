@@ -186,22 +186,11 @@ def _read_parquet(data: bytes, rows: int, wanted: pa.Schema) -> pa.Table:
         found = pq.ParquetFile(io.BytesIO(data), metadata=metadata, read_dictionary=texts).read(
             names, use_threads=False
         )
-        needed = sum(map(_text_bytes, found.columns))
+        needed = sum(map(records.text_bytes, found.columns))
     if needed > MAX_DECOMPRESSED_BYTES:
         raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
-    columns = [column.cast(pa.string()) if _is_text(column.type) else column for column in found.columns]
+    columns = [column.cast(pa.string()) if records.is_encoded_text(column.type) else column for column in found.columns]
     return pa.table(columns, names=found.column_names)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_dictionary(kind) and kind.value_type == pa.string())
-
-
-def _text_bytes(column: pa.ChunkedArray) -> int:
-    if not _is_text(column.type):
-        return 0
-    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
-    return sum(pc.sum(each).as_py() or 0 for each in lengths)
 
 
 def _check_rows(rows: pa.Table, names: set[str]) -> None:

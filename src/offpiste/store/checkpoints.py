@@ -2,22 +2,29 @@
 
 Object names hold step and attempt, so attempts never overwrite each other. A manifest lists the size and checksum of
 each object; a checkpoint is whole if all of them match. The newest whole checkpoint is restored. If there are manifests
-but no whole checkpoint, that is an error which names the broken files, never a silent restart from step 0.
+but no whole checkpoint, that is an error which names the broken files, never a silent restart from step 0; and so it is
+if manifests are missing once a first checkpoint was completed. A manifest names its run, as run.json does: another
+run's checkpoints are refused. Manifests of older versions name none.
 
 The attempt number is a fencing token: a process may sleep for hours and wake after a newer attempt has finished the
 run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
 """
 
-import hashlib
 import json
+import os
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from offpiste.errors import CheckpointError, StoreError, Superseded
-from offpiste.store import layout
+from offpiste.errors import CheckpointError, ConfigError, Damaged, OffpisteError, StoreError, Superseded
+from offpiste.parsing import Pattern, Range, from_dict
+from offpiste.store import documents, layout
+from offpiste.store.documents import checksum, read_run
+from offpiste.store.records import AttemptRow
 from offpiste.store.storage import Folder, Stat
 
 FORMAT = 2
@@ -25,8 +32,25 @@ READABLE_FORMATS = (1, 2)
 """Format 1 has no objects `scalars` and `cells`, and no scalars among the records."""
 ORPHAN_SECONDS = 3600.0
 """Age at which objects of an older attempt that no manifest lists are deleted; before, it may still be writing them."""
+MAX_MANIFEST_BYTES = 2**26
+MAX_OBJECT_BYTES = 2**31
+MAX_STEP = 10**13
 _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
 """The name of an attempt, which follows the step in names of manifests and objects."""
+_STEP = re.compile(r"\d{1,18}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An object that a manifest lists."""
+
+    name: Annotated[str, Pattern(rf"{layout.OBJECTS}/(?!\.)[\w.-]{{1,255}}", f"a name in {layout.OBJECTS}/")]
+    bytes: Annotated[int, Range(min=0, max=MAX_OBJECT_BYTES)]
+    blake2b: Annotated[str, Pattern("[0-9a-f]{32}", "32 hexadecimal digits")]
+
+
+class Foreign(CheckpointError):
+    """A checkpoint belongs to another run than its folder does."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +79,12 @@ class Saved:
 class Checkpoints:
     """The checkpoints of one run, as one attempt reads and writes them."""
 
-    def __init__(self, folder: Folder, attempt: str) -> None:
+    def __init__(self, folder: Folder, attempt: str, identity: Mapping[str, str] | None = None) -> None:
+        """Save and restore checkpoints of the run with this identity, as `StoredRun.identity` has it."""
         self._folder = folder
         self._attempt = attempt
+        self._identity = dict(identity or {})
+        self._marked = False
         self._newest: str | None = None
         """The manifest restored from, then the last one saved."""
         self._entries: dict[str, dict[str, Any]] = {}
@@ -82,13 +109,13 @@ class Checkpoints:
             written.add(key)
         self.stop_if_superseded()  # writing the objects may have taken minutes
         manifest = f"{step:012d}-{self._attempt}.json"
-        write_manifest(
-            self._folder, manifest, {"format": FORMAT, "step": step, "attempt": self._attempt, "objects": entries}
-        )
+        about = {"format": FORMAT, "step": step, "attempt": self._attempt, **self._identity}
+        write_manifest(self._folder, manifest, {**about, "objects": entries})
         # An attempt that begins after this check restores from the manifest above, whose objects are all kept.
         self.stop_if_superseded()
         found = self._folder.stat(layout.OBJECTS)
         self._refuse_unless_whole(step, entries, written, found)
+        self._mark_checkpointed(step)
         kept = {manifest: entries} if self._newest is None else {self._newest: self._entries, manifest: entries}
         self._newest, self._entries = manifest, entries
         delete_unneeded(self._folder, self._attempt, manifest, kept, found)
@@ -104,11 +131,23 @@ class Checkpoints:
             self.stop_if_superseded()  # a newer attempt may have written or deleted what was just read
         if restored is not None:
             self._newest, self._entries = restored.manifest, restored.entries
+        elif self._folder.get(layout.CHECKPOINTED, 1) is not None:
+            self.stop_if_superseded()  # whose checkpoint it may have been
+            raise CheckpointError(
+                f"the run in {self._folder.location} has completed checkpoints, but {layout.MANIFESTS}/ holds none; "
+                "nothing was changed. Restore the files from a backup, or train the run in another folder"
+            )
         return restored
 
     def stop_if_superseded(self) -> None:
         """Raise Superseded if a newer attempt has begun."""
         stop_if_superseded(self._folder, self._attempt)
+
+    def _mark_checkpointed(self, step: int) -> None:
+        """Record once that a first checkpoint is complete."""
+        if not self._marked and self._folder.get(layout.CHECKPOINTED, 1) is None:
+            self._folder.put(layout.CHECKPOINTED, json.dumps({"step": step, "attempt": self._attempt}).encode())
+        self._marked = True
 
     def _refuse_unless_whole(
         self,
@@ -204,9 +243,11 @@ def read_attempts(folder: Folder) -> list[dict[str, Any]]:
     rows = []
     for attempt in attempt_names(folder):
         try:
-            rows.append(json.loads(folder.get(f"{layout.ATTEMPTS}/{attempt}.json") or b"") | {"attempt": attempt})
-        except (ValueError, TypeError):
+            values = documents.read(folder, f"{layout.ATTEMPTS}/{attempt}.json") or {}
+            row = from_dict(AttemptRow, documents.known(AttemptRow, values) | {"attempt": attempt})
+        except (Damaged, ConfigError):
             continue
+        rows.append(vars(row))
     return rows
 
 
@@ -216,17 +257,30 @@ def attempt_names(folder: Folder) -> list[str]:
     return sorted((name for name in names if _ATTEMPT.fullmatch(name)), key=attempt_order)
 
 
+def manifest_names(folder: Folder) -> list[str]:
+    """Return the names of all manifests in this folder, oldest first."""
+    return sorted((name for name in folder.list(layout.MANIFESTS) if name.endswith(".json")), key=_manifest_order)
+
+
+def _manifest_order(name: str) -> tuple[int, tuple[int, str]]:
+    step = _STEP.match(name)
+    return int(step[0]) if step else -1, attempt_order(name)
+
+
 def newest_whole(folder: Folder) -> Restored | None:
     """Return the newest whole checkpoint, or None if there is none yet; read-only."""
     broken: list[str] = []
-    for name in reversed(folder.list(layout.MANIFESTS)):
+    for name, manifest in _manifests(folder, broken):
+        entries = manifest["objects"]
+        needed, memory = sum(entry["bytes"] for entry in entries.values()), _memory_bytes()
+        if needed > memory:
+            raise CheckpointError(f"{name} must fit into {memory:,} bytes of memory, got {needed:,}")
         try:
-            manifest = read_manifest(folder, name)
-            objects = {key: read_object(folder, entry) for key, entry in manifest["objects"].items()}
+            objects = {key: read_object(folder, entry) for key, entry in entries.items()}
         except CheckpointError as error:
             broken.append(str(error))
             continue
-        return Restored(name, manifest["step"], objects, manifest["objects"], broken)
+        return Restored(name, manifest["step"], objects, entries, broken)
     if broken:
         raise CheckpointError(
             f"no checkpoint in {folder.location} is whole; nothing was changed. "
@@ -235,44 +289,111 @@ def newest_whole(folder: Folder) -> Restored | None:
     return None
 
 
+def newest_objects(folder: Folder, keys: Collection[str], warn: Callable[[str], None]) -> dict[str, bytes]:
+    """Return objects from the newest checkpoint in which all of them are whole; `warn` says if it is an older one.
+
+    Raises KeyError if a manifest lists no such key.
+    """
+    broken: list[str] = []
+    for _, manifest in _manifests(folder, broken):
+        try:
+            found = {key: read_object(folder, manifest["objects"][key]) for key in keys}
+        except CheckpointError as error:
+            broken.append(str(error))
+            continue
+        if broken:
+            warn(older_used(manifest["step"], broken))
+        return found
+    raise CheckpointError("; ".join(broken) or f"{folder.location} holds no checkpoint; give the folder of a run")
+
+
+def newest_object(folder: Folder, key: str, warn: Callable[[str], None] = warnings.warn) -> bytes:
+    """Return an object from the newest checkpoint in which it is whole; KeyError if the manifest lists no such key."""
+    return newest_objects(folder, [key], warn)[key]
+
+
+def older_used(step: int, broken: Collection[str]) -> str:
+    """Return the message that an older checkpoint is used, since newer ones are broken."""
+    return f"the checkpoint of step {step:,} is used, since a newer one is broken: {'; '.join(broken)}"
+
+
+def _manifests(folder: Folder, broken: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield name and content of the manifests in this folder, newest first; what is wrong with others goes to `broken`.
+
+    Raises Foreign at a manifest of another run, so that nobody continues with what is left of this one.
+    """
+    names = manifest_names(folder)
+    stored = read_run(folder) if names else None
+    for name in reversed(names):
+        try:
+            manifest = read_manifest(folder, name)
+        except CheckpointError as error:
+            broken.append(str(error))
+            continue
+        refuse_foreign(folder, name, manifest, {} if stored is None else stored.identity)
+        yield name, manifest
+
+
+def refuse_foreign(folder: Folder, name: str, manifest: Mapping[str, Any], identity: Mapping[str, str]) -> None:
+    """Raise Foreign if a manifest names another run than run.json does."""
+    differing = [key for key, value in identity.items() if key in manifest and manifest[key] != value]
+    if differing:
+        told = ", ".join(f"{key} {manifest[key]!r:.200} for {identity[key]!r}" for key in differing)
+        raise Foreign(
+            f"manifests/{name} in {folder.location} belongs to another run than {layout.RUN}: {told}; nothing was "
+            "changed. Restore the files of one of the two from a backup, or train in another folder"
+        )
+
+
+@contextmanager
+def refuse_unfit(folder: Folder) -> Iterator[None]:
+    """Turn any error of restoring from objects that are whole into a CheckpointError.
+
+    They are as they were written, but perhaps not by offpiste, or not for these settings.
+    """
+    try:
+        yield
+    except OffpisteError:
+        raise
+    except Exception as error:
+        raise CheckpointError(
+            f"the checkpoint in {folder.location} is whole, but cannot be restored by this version with the settings "
+            f"in {layout.RUN}: {error!r:.300}; nothing was changed. Restore the files from a backup, or use the "
+            "version of offpiste that wrote them"
+        ) from error
+
+
 def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
     """Return a manifest; CheckpointError if it is damaged or of an unknown format."""
-    data = folder.get(f"{layout.MANIFESTS}/{name}")
     try:
-        manifest = json.loads(data or b"")
-    except ValueError:
+        manifest = documents.read(folder, f"{layout.MANIFESTS}/{name}", MAX_MANIFEST_BYTES)
+    except Damaged:
         manifest = None
-    if not isinstance(manifest, dict):
+    if manifest is None:
         raise CheckpointError(f"manifests/{name} is truncated or damaged")
     if manifest.get("format") not in READABLE_FORMATS:
         formats = " or ".join(map(str, READABLE_FORMATS))
-        raise CheckpointError(f"manifests/{name} must have format {formats}, got {manifest.get('format')}")
-    found = manifest.pop("blake2b", None)
-    if found != checksum(json.dumps(manifest).encode()):
-        raise CheckpointError(f"manifests/{name} is damaged: its checksum differs")
+        raise CheckpointError(f"manifests/{name} must have format {formats}, got {manifest.get('format')!r:.100}")
+    try:
+        if "blake2b" not in manifest:
+            raise ValueError("it has no checksum")
+        manifest = documents.unsigned(manifest)
+        step, objects = manifest.get("step"), manifest.get("objects")
+        if type(step) is not int or not 0 <= step <= MAX_STEP or not isinstance(objects, dict):
+            raise ValueError("step and objects must be a count and a table")
+        manifest["objects"] = {key: vars(from_dict(Entry, entry, f"{key}.")) for key, entry in objects.items()}
+    except (ValueError, ConfigError) as error:
+        raise CheckpointError(f"manifests/{name} is damaged: {error!s:.300}") from None
     return manifest
 
 
 def write_manifest(folder: Folder, name: str, manifest: Mapping[str, Any]) -> None:
     """Write a manifest, with its own checksum."""
-    signed = {**manifest, "blake2b": checksum(json.dumps(manifest).encode())}
-    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(signed).encode())
+    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(documents.signed(manifest)).encode())
 
 
-def newest_object(folder: Folder, key: str) -> bytes:
-    """Return an object from the newest checkpoint in which it is whole; KeyError if the manifest lists no such key."""
-    broken: list[str] = []
-    for name in reversed(folder.list(layout.MANIFESTS)):
-        try:
-            return read_object(folder, read_manifest(folder, name)["objects"][key])
-        except CheckpointError as error:
-            broken.append(str(error))
-    raise CheckpointError("; ".join(broken) or f"{folder.location} holds no checkpoint; give the folder of a run")
-
-
-def checksum(data: bytes) -> str:
-    """Return the checksum used in manifests."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _object_names(folder: Folder, manifest: str) -> set[str]:
@@ -293,11 +414,12 @@ def _is_whole(folder: Folder, entry: Mapping[str, Any]) -> bool:
 
 def read_object(folder: Folder, entry: Mapping[str, Any]) -> bytes:
     """Return the object of a manifest's entry; CheckpointError unless size and checksum match."""
-    data = folder.get(entry["name"])
+    data = folder.get(entry["name"], entry["bytes"] + 1)
     if data is None:
         raise CheckpointError(f"{entry['name']} is missing")
     if len(data) != entry["bytes"]:
-        raise CheckpointError(f"{entry['name']} must have {entry['bytes']:,} bytes, got {len(data):,}")
+        found = "more" if len(data) > entry["bytes"] else f"{len(data):,}"
+        raise CheckpointError(f"{entry['name']} must have {entry['bytes']:,} bytes, got {found}")
     if checksum(data) != entry["blake2b"]:
         raise CheckpointError(f"{entry['name']} is damaged: its checksum differs")
     return data

@@ -3,6 +3,7 @@
 run.json        configuration, fingerprints and version; written once
 attempts/       one object per attempt: a process that worked on the run
 manifests/      one per checkpoint, the last two kept     objects/  what they list
+checkpointed.json  a first checkpoint was completed: manifests that are missing were lost
 status.json     progress, updated every half minute
 finished-N.json the run reached N frames; written once, so that no late status can undo it
 tables/         the tables at that moment, one file each; written once
@@ -16,6 +17,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "quarantine.json"
+CHECKPOINTED = "checkpointed.json"
+PUBLISHED = "published"
+"""The folder in a store that holds what was imported."""
 BUNDLE = "manifest.json"
 """Makes a folder a bundle (`offpiste.store.bundle`)."""
 ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "objects", "tables"

@@ -12,10 +12,12 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -196,6 +198,8 @@ REPRODUCIBLE = ("episodes", "iterations")
 """Tables that the digest of a run covers."""
 LOGGED = ("episodes", "iterations", "scalars", "timing")
 """Tables that a run appends rows to; an attempt is an object of its own instead, and all cells are another."""
+MAX_TABLE_BYTES, MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**28, 2**30, 10**7
+"""Limits of the file of a table."""
 UNKNOWN = -1
 """An empty value in the arrays of `cells`."""
 
@@ -270,6 +274,46 @@ def conform(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
         if not field.nullable and columns[-1].null_count:
             raise ValueError(f"{field.name} must be present and without empty values")
     return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def check_parquet(source: Path | io.BytesIO, wanted: pa.Schema) -> None:
+    """Raise ValueError, or an error of pyarrow, for a file that is no Parquet or would fill the memory."""
+    size = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
+    if size > MAX_TABLE_BYTES:
+        raise ValueError(f"it must have <= {MAX_TABLE_BYTES:,} bytes, got {size:,}")
+    metadata = pq.read_metadata(source)
+    if metadata.num_rows > MAX_ROWS:
+        raise ValueError(f"it must have <= {MAX_ROWS:,} rows, got {metadata.num_rows:,}")
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    needed = sum(group.total_byte_size for group in groups)
+    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
+    texts = {field.name for field in wanted if field.type == pa.string()} & {*metadata.schema.names}
+    long = (chunk for chunk in chunks if chunk.num_values * chunk.total_uncompressed_size > MAX_DECOMPRESSED_BYTES)
+    if needed <= MAX_DECOMPRESSED_BYTES and texts & {chunk.path_in_schema for chunk in long}:
+        # A text that many rows share is in the file once, so only its length says what they take.
+        found = pq.ParquetFile(source, read_dictionary=[*texts]).read([*texts], use_threads=False)
+        needed += sum(map(text_bytes, found.columns))
+    if needed > MAX_DECOMPRESSED_BYTES:
+        raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
+
+
+def read_parquet(data: bytes, wanted: pa.Schema) -> pa.Table:
+    """Return the table in a Parquet file, with exactly the wanted columns; errors as of `check_parquet`."""
+    check_parquet(io.BytesIO(data), wanted)
+    return conform(pq.ParquetFile(io.BytesIO(data)).read(use_threads=False), wanted)
+
+
+def text_bytes(column: pa.ChunkedArray) -> int:
+    """Return the bytes of all texts in a dictionary-encoded column, each counted as often as it occurs."""
+    if not is_encoded_text(column.type):
+        return 0
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(each).as_py() or 0 for each in lengths)
+
+
+def is_encoded_text(kind: pa.DataType) -> bool:
+    """Return whether a column holds texts, dictionary-encoded."""
+    return bool(pa.types.is_dictionary(kind) and kind.value_type == pa.string())
 
 
 def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:

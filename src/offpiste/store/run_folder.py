@@ -3,18 +3,28 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from offpiste.config import RESULTS_VERSION, RunConfig, fingerprint, identity, method_settings, protocol_settings
-from offpiste.errors import CheckpointError, ConfigError, RunMismatch, StoreError
-from offpiste.parsing import from_dict, to_dict
-from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import read_manifest
+from offpiste.config import (
+    RESULTS_VERSION,
+    RunConfig,
+    check_name,
+    fingerprint,
+    identity,
+    method_settings,
+    protocol_settings,
+)
+from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
+from offpiste.parsing import to_dict
+from offpiste.store import arrays, documents, layout
+from offpiste.store.checkpoints import manifest_names, read_manifest
+from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.records import RecordLog, utc_now
 from offpiste.store.storage import Folder
 
-_FINISHED = re.compile(r"finished-(\d{12,})\.json")
+_FINISHED = re.compile(r"finished-(\d{12,18})\.json")
 _FINISHED_TABLE = re.compile(layout.FINISHED_TABLES + r"/[0-9a-z-]+\.parquet")
 
 
@@ -31,23 +41,40 @@ def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
     }
 
 
-def claim(folder: Folder, config: RunConfig, bonus_source: str | None = None, *, accept_version: bool = False) -> None:
-    """Write run.json, or raise RunMismatch if the folder already holds another run."""
-    data = folder.get(layout.RUN)
-    if data is None:
-        folder.put(layout.RUN, json.dumps(about(config, bonus_source), indent=1).encode())
-        return
+def claim(
+    folder: Folder, config: RunConfig, bonus_source: str | None = None, *, accept_version: bool = False
+) -> StoredRun:
+    """Write run.json, or raise RunMismatch if the folder already holds another run; return what it says."""
+    stored = read_run(folder)
+    if stored is None:
+        check_name(config)
+        _refuse_without_run(folder)
+        content = about(config, bonus_source)
+        folder.put(layout.RUN, json.dumps(documents.signed(content), indent=1).encode())
+        return parse_run(content)
     sources = {config.bonus.name: bonus_source}
-    if found := mismatch(json.loads(data), config, sources, accept_version=accept_version):
+    if found := mismatch(stored, config, sources, accept_version=accept_version):
         own_name = "" if config.bonus.name == "none" else "--method NAME, "
         raise RunMismatch(
             f"{folder.location} holds {found}. Resume that run with its own settings, or store this one elsewhere: "
             f"--variant NAME while you tune, {own_name}or another --out"
         )
+    return stored
+
+
+def _refuse_without_run(folder: Folder) -> None:
+    """Raise CheckpointError where a run has left something, but not its run.json, which is written before all else."""
+    left = [name for name in (layout.MANIFESTS, layout.OBJECTS, layout.ATTEMPTS) if folder.list(name)]
+    left += [name for name in folder.list() if name == layout.CHECKPOINTED or _FINISHED.fullmatch(name)]
+    if left:
+        raise CheckpointError(
+            f"{folder.location} holds {', '.join(left)} of a run, but no {layout.RUN}, so nothing says of which; "
+            f"restore {layout.RUN} from a backup, or train in another folder"
+        )
 
 
 def mismatch(
-    stored: Mapping[str, Any],
+    stored: StoredRun,
     wanted: RunConfig,
     bonus_sources: Mapping[str, str | None] | None = None,
     *,
@@ -58,20 +85,20 @@ def mismatch(
     `bonus_sources` maps a bonus's name to the hash of its file; without it, files are not compared.
     """
     try:
-        differing = differences(from_dict(RunConfig, stored.get("config", {})), wanted)
+        differing = differences(stored.settings, wanted)
     except ConfigError as error:
         return f"a run with settings unknown to this version: {error}"
     if differing:
         return f"another run: {'; '.join(differing)}"
     if accept_version:
         return ""
-    if stored.get("results_version") != RESULTS_VERSION:
+    if stored.results_version != RESULTS_VERSION:
         return (
-            f"a run started by offpiste {stored.get('offpiste')} (results version {stored.get('results_version')}); "
+            f"a run started by offpiste {stored.offpiste} (results version {stored.results_version}); "
             f"this is {version('offpiste')} (results version {RESULTS_VERSION}), whose numbers differ; "
             "--accept-version mixes them knowingly"
         )
-    if bonus_sources is not None and stored.get("bonus_source") != bonus_sources[wanted.bonus.name]:
+    if bonus_sources is not None and stored.bonus_source != bonus_sources[wanted.bonus.name]:
         return (
             f"a run of the bonus {wanted.bonus.name} from before its file was changed, and perhaps its numbers; "
             "--accept-version mixes them knowingly"
@@ -89,48 +116,76 @@ def differences(stored: RunConfig, wanted: RunConfig) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
+class TableFile:
+    """A table of a run's folder."""
+
+    name: str
+    """Of its file, below the folder."""
+    blake2b: str | None = None
+    """Its checksum, where it was recorded."""
+
+
 def mark_finished(folder: Folder, frames: int, attempt: str, step: int, tables: Mapping[str, bytes]) -> None:
     """Record once that a run reached this many frames, with its tables at that moment.
 
     A late writer may overwrite the run's status and tables with older ones, but never these objects.
     """
-    if finished_tables(folder, frames):
-        return
+    try:
+        if finished_tables(folder, frames):
+            return
+    except Damaged:
+        pass  # written anew
     names = {table: f"{layout.FINISHED_TABLES}/{step:012d}-{attempt}-{table}.parquet" for table in tables}
     for table, data in tables.items():
         folder.put(names[table], data)
-    about = {"frames": frames, "attempt": attempt, "at": utc_now(), "tables": names}
-    folder.put(f"finished-{frames:012d}.json", json.dumps(about, indent=1).encode())
+    sums = {table: checksum(data) for table, data in tables.items()}
+    about = {"frames": frames, "attempt": attempt, "at": utc_now(), "tables": names, "checksums": sums}
+    folder.put(finished_file(frames), json.dumps(documents.signed(about), indent=1).encode())
+
+
+def finished_file(frames: int) -> str:
+    """Return the name of the file which says that a run reached this many frames."""
+    return f"finished-{frames:012d}.json"
 
 
 def finished_frames(names: Iterable[str]) -> int:
     """Return the frames at which a run finished, from the names in its folder; -1 if it has not."""
+    return max(finished_frames_all(names), default=-1)
+
+
+def finished_frames_all(names: Iterable[str]) -> list[int]:
+    """Return all frames at which a run finished, each time that it was asked for more."""
     found = (_FINISHED.fullmatch(name) for name in names)
-    return max((int(mark[1]) for mark in found if mark), default=-1)
+    return [int(mark[1]) for mark in found if mark]
 
 
-def finished_tables(folder: Folder, frames: int) -> dict[str, str]:
-    """Return the names of the tables that a run had when it finished at this many frames; empty if unknown."""
+def finished_tables(folder: Folder, frames: int) -> dict[str, TableFile]:
+    """Return the tables that a run had when it finished at this many frames; raise `Damaged` if that cannot be read."""
+    name = finished_file(frames)
+    values = documents.read(folder, name) or {}
     try:
-        tables = json.loads(folder.get(f"finished-{frames:012d}.json") or b"")["tables"]
-    except (ValueError, KeyError, TypeError):
-        return {}
-    if not isinstance(tables, dict):
-        return {}
-    return {table: name for table, name in tables.items() if isinstance(name, str) and _FINISHED_TABLE.fullmatch(name)}
+        plain = documents.unsigned(values)
+        tables, sums = plain.get("tables", {}), plain.get("checksums", {})
+        wrong = [name for name in tables.values() if not (isinstance(name, str) and _FINISHED_TABLE.fullmatch(name))]
+        if wrong:
+            raise ValueError(f"a table must be in {layout.FINISHED_TABLES}/, got {wrong[0]!r:.100}")
+        return {table: TableFile(name, sums.get(table)) for table, name in tables.items()}
+    except (ValueError, AttributeError) as error:
+        raise Damaged(f"{name} in {folder.location} is damaged: {error}; restore it from a backup") from None
 
 
 def read_config(folder: Folder) -> RunConfig:
-    """Return the configuration of the run in a folder."""
-    data = folder.get(layout.RUN)
-    if data is None:
+    """Return the configuration of the run in a folder, with `machine` at its defaults."""
+    stored = read_run(folder)
+    if stored is None:
         raise StoreError(f"{folder.location} holds no run: there is no {layout.RUN} in it; give the folder of a run")
-    return from_dict(RunConfig, json.loads(data)["config"])
+    return stored.settings
 
 
 def holds_only_results(folder: Folder) -> bool:
     """Return whether the replay of a finished run was dropped, or is being dropped."""
-    names = folder.list(layout.MANIFESTS)
+    names = manifest_names(folder)
     try:
         return bool(names) and layout.REPLAY not in read_manifest(folder, names[-1])["objects"]
     except CheckpointError:

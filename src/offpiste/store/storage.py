@@ -89,10 +89,11 @@ class Folder:
 
         def read() -> bytes | None:
             try:
-                if self._fs.get_file_info(path).type != fs.FileType.File:
+                info = self._fs.get_file_info(path)
+                if info.type != fs.FileType.File:
                     return None
-                with self._fs.open_input_file(path) as source:
-                    return bytes(source.read(max_bytes))
+                with self._fs.open_input_file(path) as source:  # reading allocates as much as it is asked for
+                    return bytes(source.read(max_bytes if max_bytes is None else min(max_bytes, info.size)))
             except FileNotFoundError:
                 return None
 
@@ -276,7 +277,7 @@ def _put_remote(filesystem: Any, path: str, data: bytes) -> None:
 
 
 def _put_local(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{_UNFINISHED}")
     try:
         with unfinished.open("wb") as out:
@@ -287,7 +288,19 @@ def _put_local(path: Path, data: bytes) -> None:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    _sync_folder(path.parent)
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it; the name of each new one is flushed, as its content will be."""
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in new:
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

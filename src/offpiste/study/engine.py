@@ -24,6 +24,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import (
     CheckpointError,
     ConfigError,
+    Damaged,
     NotFinite,
     OffpisteError,
     RunMismatch,
@@ -44,7 +45,7 @@ WATCH_SECONDS = 10.0
 OBJECT_STORE_BYTES = 80 * 2**20
 """Near the min that Ray accepts: only settings and outcomes pass through its object store."""
 START_TRIES = 3
-NOT_RETRYABLE = (ConfigError, RunMismatch, NotFinite, CheckpointError)
+NOT_RETRYABLE = (ConfigError, RunMismatch, NotFinite, CheckpointError, Damaged)
 """Errors that another attempt would raise again."""
 
 

@@ -13,30 +13,35 @@ save finds the manifest of a newer attempt and deletes nothing.
 import json
 from typing import Any
 
-from offpiste.errors import CheckpointError, Superseded
+from offpiste.errors import CheckpointError, Damaged, Superseded
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import (
     attempt_names,
-    checksum,
     delete_unneeded,
+    manifest_names,
     read_manifest,
     read_object,
+    refuse_foreign,
     stop_if_superseded,
     write_manifest,
 )
+from offpiste.store.documents import checksum, read_run, read_status
+from offpiste.store.run_folder import finished_frames, finished_tables
 from offpiste.store.storage import Folder
 
 
 def keep_results(folder: Folder) -> None:
-    """Drop what a finished run needs only to resume; do nothing if another attempt has begun since it finished."""
-    status = json.loads(folder.get(layout.STATUS) or b"{}")
-    attempt = status.get("attempt")
-    if status.get("state") != "finished" or attempt != attempt_names(folder)[-1]:
+    """Drop what a finished run needs only to resume; do nothing if another attempt has begun since it finished.
+
+    All that is kept is verified first: CheckpointError, and nothing is dropped, if any of it is damaged.
+    """
+    status, attempts = read_status(folder), attempt_names(folder)
+    if status.state != "finished" or status.attempt not in attempts[-1:]:
         return
-    names = folder.list(layout.MANIFESTS)
+    attempt, names = status.attempt, manifest_names(folder)
     if not names:
         raise CheckpointError(f"{folder.location} holds no checkpoint to keep results of; train the run first")
-    newest, manifest = names[-1], read_manifest(folder, names[-1])
+    newest, manifest = names[-1], _verified(folder, names[-1])
     if layout.REPLAY in manifest["objects"]:
         manifest = _only_results(folder, manifest, attempt)
         newest = f"{manifest['step']:012d}-{attempt}.json"
@@ -47,6 +52,27 @@ def keep_results(folder: Folder) -> None:
         return
     delete_unneeded(folder, attempt, newest, {newest: manifest["objects"]})
     folder.put(layout.RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
+
+
+def _verified(folder: Folder, name: str) -> dict[str, Any]:
+    """Return the newest manifest; CheckpointError if what is to be kept of its checkpoint or the tables is damaged."""
+    try:
+        manifest = read_manifest(folder, name)
+        stored = read_run(folder)
+        refuse_foreign(folder, name, manifest, {} if stored is None else stored.identity)
+        for entry in layout.of_kinds(manifest["objects"], *layout.RESULT_KINDS, layout.AGENT).values():
+            read_object(folder, entry)
+        frames = finished_frames(folder.list())
+        for table in finished_tables(folder, frames).values() if frames >= 0 else ():
+            data = folder.get(table.name)
+            if data is None or table.blake2b not in (None, checksum(data)):
+                raise CheckpointError(f"{table.name} is {'missing' if data is None else 'damaged'}")
+    except (CheckpointError, Damaged) as error:
+        raise CheckpointError(
+            f"nothing of the run in {folder.location} was dropped, since what is to be kept is damaged: {error}; "
+            "restore it from a backup"
+        ) from None
+    return manifest
 
 
 def _only_results(folder: Folder, manifest: dict[str, Any], attempt: str) -> dict[str, Any]:

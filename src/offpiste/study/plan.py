@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from offpiste.config import CountOrZero, RunConfig, Seed
+from offpiste.config import CountOrZero, RunConfig, Seed, check_name
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.methods import METHODS, base_run
 from offpiste.parsing import Range, from_dict, read_settings, to_dict
@@ -177,7 +177,9 @@ def _runs(game: str, arm: Arm, frames: int | None, shared: Mapping[str, Any]) ->
             settings = _merged(settings, _nested(axes[name].setting, value))
         names = [own] * bool(own) + [f"{name}={shown(value)}" for name, value in point.items()]
         about = {"variant": ",".join(names)} | ({} if frames is None else {"frames": frames})
-        yield from_dict(RunConfig, settings | about)
+        run = from_dict(RunConfig, settings | about)
+        check_name(run)
+        yield run
 
 
 def _arm(entry: Any) -> Arm:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from offpiste.config import RunConfig
-from offpiste.errors import StoreError
-from offpiste.store import layout
+from offpiste.errors import Damaged, StoreError
+from offpiste.store import documents, layout
+from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.records import utc_now
 from offpiste.store.run_folder import finished_frames, mismatch
 from offpiste.store.storage import Folder
@@ -69,28 +69,36 @@ def read_one(
     """Return the status of one run; `bonus_sources` as for `run_folder.mismatch`."""
     folder, now = store.below(run.run_id), datetime.now(UTC)
     names = folder.list()
-    status = _read(folder, layout.STATUS) if layout.STATUS in names else {}
+    damage = ""
+    try:
+        status = read_status(folder) if layout.STATUS in names else StoredStatus()
+    except Damaged as error:  # the run itself may be whole: whoever resumes it writes another
+        status, damage = StoredStatus(), str(error)
     finished = finished_frames(names)
-    state, note = _state(status, finished, run), str(status.get("note", ""))
-    age = (now - datetime.fromisoformat(status["at"])).total_seconds() if "at" in status else None
-    if state == "running" and (age is None or age > STALE_SECONDS):
+    state, note = _state(status, finished, run), status.note or damage
+    age = None if status.written_at is None else (now - status.written_at).total_seconds()
+    if state == "running" and (age is None or abs(age) > STALE_SECONDS):  # a time to come is no news either
         state = "stale"
-    frames = max(int(status.get("frames", 0)), finished)
+    frames = max(status.frames, finished)
     if layout.RESULTS in names and state != "done":
         state, note = "failed", f"only the results at {frames:,} frames were kept: it cannot resume; use another store"
     if layout.RUN in names:
-        stored = _read(folder, layout.RUN)
-        if other := mismatch(stored, run, bonus_sources, accept_version=accept_version):
+        try:
+            stored = read_run(folder)
+            other = stored and mismatch(stored, run, bonus_sources, accept_version=accept_version)
+        except Damaged as error:
+            other = f"a run that cannot be read: {error}"
+        if other:
             state, note = "failed", f"the folder holds {other}"
     if layout.QUARANTINE in names:
-        state, note = "failed", str(_read(folder, layout.QUARANTINE).get("error", ""))
+        state, note = "failed", _quarantine_error(folder)
     return RunStatus(
         run_id=run.run_id,
         state=state,
         frames=frames,
         target_frames=run.frames,
-        steps_per_second=status.get("steps_per_second") if state == "running" else None,
-        seconds_left=status.get("seconds_left") if state == "running" else None,
+        steps_per_second=status.steps_per_second if state == "running" else None,
+        seconds_left=status.seconds_left if state == "running" else None,
         seconds_since_news=age,
         note=note,
         quarantined=layout.QUARANTINE in names,
@@ -134,18 +142,17 @@ def _stop_request(study: str) -> str:
     return f"studies/{study}/stop.json"
 
 
-def _state(status: dict[str, Any], finished: int, run: RunConfig) -> str:
+def _state(status: StoredStatus, finished: int, run: RunConfig) -> str:
     skip = run.world.frame_skip
-    if status.get("state") == "finished":  # runs of older versions have no finished-N.json
-        finished = max(finished, int(status["frames"]))
+    if status.state == "finished":  # runs of older versions have no finished-N.json
+        finished = max(finished, status.frames)
     if finished // skip >= run.frames // skip:
         return "done"
-    return "running" if status.get("state") == "running" else "waiting"
+    return "running" if status.state == "running" else "waiting"
 
 
-def _read(folder: Folder, name: str) -> dict[str, Any]:
+def _quarantine_error(folder: Folder) -> str:
     try:
-        content = json.loads(folder.get(name) or b"{}")
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
+        return str((documents.read(folder, layout.QUARANTINE) or {}).get("error", ""))
+    except Damaged as error:
+        return str(error)

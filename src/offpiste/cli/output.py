@@ -1,0 +1,15 @@
+"""What commands print of a store: text of a stranger, which a terminal must not obey."""
+
+import sys
+
+from offpiste.errors import printable
+
+
+def say(text: str) -> None:
+    """Print a text that may hold what a store says."""
+    print(printable(text), flush=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning or an error, with the name of the program, to standard error."""
+    print(f"offpiste: {printable(text)}", file=sys.stderr, flush=True)

@@ -1,0 +1,65 @@
+"""`offpiste verify`: compare a store or a bundle with its checksums."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from offpiste.cli.output import say, warn
+from offpiste.errors import OffpisteError, StoreError
+from offpiste.store.bundle import RUNS, TABLES, open_bundle
+from offpiste.store.finding import find_runs
+from offpiste.store.storage import Folder
+from offpiste.store.verify import Verified, verify_run
+
+_READERS = 4  # each holds an object at a time
+_NO_DAMAGE = ("bundle in a store",)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Read all that a store holds and compare it with its checksums: run.json, both checkpoints and the tables of every
+    run; or the files of a bundle. Nothing is changed. Exit code 1 if anything is damaged or missing.
+    """
+
+    store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
+    """Folder or s3:// URL that runs were written to, the folder of one run, or a bundle."""
+
+
+def main(arguments: Arguments) -> int:
+    """Print what is damaged, and return 1 if anything is."""
+    from offpiste.worlds.registry import SUITE_VERSION
+
+    store = Folder(arguments.store)
+    bundle = open_bundle(store, SUITE_VERSION)
+    if bundle is not None:
+        for table in (RUNS, *TABLES):
+            bundle.rows(table)  # raises StoreError
+        say(f"{store.location}: a bundle of {len(bundle.manifest.runs)} runs, whole")
+        return 0
+    with ThreadPoolExecutor(_READERS) as pool:
+        names, skipped = find_runs(store, pool)
+        lost = [each for each in skipped if each.kind not in _NO_DAMAGE]
+        if not names and not lost:
+            raise StoreError(f"there is no run below {store.location}; is it the folder that runs were written to?")
+        found = list(pool.map(lambda name: _verify(store, name), names))
+    for each in lost:
+        warn(f"{each.path or '.'}: {each.message}")
+    for name, verified in zip(names, found, strict=True):
+        for damage in verified.damage:
+            warn(f"{name or '.'}: {damage}")
+    damaged = len(lost) + sum(bool(verified.damage) for verified in found)
+    files, size = sum(verified.files for verified in found), sum(verified.bytes for verified in found)
+    unsigned = sum(verified.unsigned for verified in found)
+    older = f", {unsigned:,} of them without a checksum, by an older version" if unsigned else ""
+    verdict = f"{damaged:,} damaged" if damaged else "all whole"
+    say(f"{len(names) + len(lost):,} runs: {verdict}; {files:,} files, {size / 1e9:.2f} GB{older}")
+    return 1 if damaged else 0
+
+
+def _verify(store: Folder, name: str) -> Verified:
+    try:
+        return verify_run(store.below(name) if name else store)
+    except OffpisteError as error:
+        return Verified(damage=[str(error)])

@@ -1,0 +1,139 @@
+"""`offpiste verify` finds every byte that was changed and every file that is missing, and changes nothing itself."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from offpiste.cli import main
+from offpiste.methods import base_run
+from offpiste.parsing import from_dict
+from offpiste.run.train import train
+from offpiste.store import documents
+from offpiste.store.storage import Folder
+from offpiste.study.keep import keep_results
+from tests.analysis.small_store import THREE, config_of, write_run
+
+NAME = "deep_sea_3/cts/seed-0"
+BASE = base_run("deep_sea_3", "cts")
+RUN = from_dict(type(BASE), {"frames": 30, "agent": {"replay_capacity": 100}}, base=BASE)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of one run with two checkpoints."""
+    path = tmp_path_factory.mktemp("trained")
+    for frames in (30, 60):
+        assert train(replace(RUN, frames=frames), Folder(path / NAME)).state == "finished"
+    return path
+
+
+@pytest.fixture
+def store(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "store"))
+
+
+def verify(store: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    code = main(["verify", str(store)])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_a_whole_store_is_whole_and_unchanged(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {file: file.read_bytes() for file in store.rglob("*") if file.is_file()}
+    code, out, err = verify(store, capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("1 runs: all whole; ")
+    assert "without a checksum" not in out
+    assert {file: file.read_bytes() for file in store.rglob("*") if file.is_file()} == before
+    keep_results(Folder(store / NAME))
+    assert verify(store, capsys)[0] == 0
+
+
+def signed_files(store: Path) -> list[Path]:
+    """Return every file that has a checksum somewhere."""
+    files = (file for file in sorted((store / NAME).rglob("*")) if file.is_file())
+    return [
+        file
+        for file in files
+        if file.parent.name not in ("attempts", "tensorboard") and file.name not in ("status.json", "checkpointed.json")
+    ]
+
+
+def test_every_file_that_was_changed_is_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = signed_files(store)
+    assert len(files) > 30
+    for file in files:
+        whole = file.read_bytes()
+        changed = bytearray(whole)
+        changed[len(whole) // 2] ^= 4
+        for data in (bytes(changed), whole[:-1], b""):
+            file.write_bytes(data)
+            code, out, err = verify(store, capsys)
+            assert code == 1, file
+            assert file.name in err, file
+            assert out.startswith("1 runs: 1 damaged; "), file
+        file.write_bytes(whole)
+    assert verify(store, capsys)[0] == 0
+
+
+def test_every_file_that_is_missing_is_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in signed_files(store):
+        if file.parent.name == "manifests" or file.name.startswith("finished-"):
+            continue  # nothing lists them
+        whole = file.read_bytes()
+        file.unlink()
+        code, _, err = verify(store, capsys)
+        assert code == 1, file
+        assert file.name in err, file
+        file.write_bytes(whole)
+
+
+def test_manifests_that_are_missing_and_runs_that_are_mixed_up_are_named(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = documents.unsigned(json.loads((store / NAME / "run.json").read_text()))
+    (store / NAME / "run.json").write_text(json.dumps(documents.signed(stored | {"run_id": "another"})))
+    code, _, err = verify(store, capsys)
+    assert code == 1
+    assert "belongs to another run than run.json" in err
+    shutil.rmtree(store / NAME / "manifests")
+    code, _, err = verify(store, capsys)
+    assert code == 1
+    assert "all manifests are missing" in err
+
+
+def test_runs_of_an_older_version_are_read_where_they_have_no_checksum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Folder(tmp_path)
+    bad, good = (write_run(folder, config_of(seed=seed), THREE) for seed in (0, 1))
+    code, out, _ = verify(tmp_path, capsys)
+    assert code == 0
+    assert out == "2 runs: all whole; 8 files, 0.00 GB, 8 of them without a checksum, by an older version\n"
+    (tmp_path / bad / "episodes.parquet").write_bytes(b"PAR1")
+    code, out, err = verify(tmp_path, capsys)
+    assert (code, out[:19]) == (1, "2 runs: 1 damaged; ")
+    assert bad in err
+    assert good not in err
+
+
+def test_a_bundle_is_verified_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(Folder(tmp_path / "store"), config_of(), THREE)
+    assert main(["bundle", str(tmp_path / "store"), "--out", str(tmp_path / "bundle")]) == 0
+    capsys.readouterr()
+    code, out, _ = verify(tmp_path / "bundle", capsys)
+    assert (code, out) == (0, f"{tmp_path / 'bundle'}: a bundle of 1 runs, whole\n")
+    file = tmp_path / "bundle" / "episodes.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    code, _, err = verify(tmp_path / "bundle", capsys)
+    assert code == 1
+    assert "episodes.parquet of the bundle" in err
+
+
+def test_where_there_is_no_run_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = verify(tmp_path, capsys)
+    assert code == 1
+    assert "there is no run below" in err
