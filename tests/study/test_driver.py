@@ -13,7 +13,8 @@ from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
-from offpiste.study.driver import Outcome, StudySummary, drive
+from offpiste.study.attempt import Outcome
+from offpiste.study.driver import StudySummary, drive
 from offpiste.study.plan import Study
 from tests.study.small import leave_status, tiny_study
 

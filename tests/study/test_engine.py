@@ -154,24 +154,6 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_numba_cache_is_on_the_machine_and_in_a_folder_that_no_other_user_can_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "numba", raising=False)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    engine._keep_compiled_code_on_this_machine()
-    assert os.environ["NUMBA_CACHE_DIR"] == "elsewhere"
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    engine._keep_compiled_code_on_this_machine()
-    (folder,) = tmp_path.iterdir()
-    assert os.environ.pop("NUMBA_CACHE_DIR") == str(folder)
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o777)  # now anybody could put code there
-    engine._keep_compiled_code_on_this_machine()
-    assert "NUMBA_CACHE_DIR" not in os.environ
-
-
 # With a real Ray
 
 CLIENT = """

@@ -17,13 +17,14 @@ driver needs to know is in the run folders, so it may be killed, and another may
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import status
+from offpiste.study.attempt import Outcome
 from offpiste.study.plan import Study
 
 IN_FLIGHT_PER_SLOT = 2
@@ -35,18 +36,6 @@ SUMMARY_SECONDS = 60.0
 """How often to log a summary."""
 FIRST_RETRY_SECONDS = 15.0
 RETRY_FACTOR = 4.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt at a run ended."""
-
-    state: Literal["finished", "paused", "superseded", "not_retryable", "failed", "lost"]
-    """As in the module's table."""
-    error: str = ""
-    """One line."""
-    details: str = ""
-    """The traceback, if there is one."""
 
 
 class Workers(Protocol):
