@@ -13,6 +13,7 @@ from rich.text import Text
 
 from offpiste.store.storage import Folder
 from offpiste.study import status
+from offpiste.study.marks import read_status
 from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
 
@@ -25,7 +26,7 @@ def watch(study: Study, store: Folder) -> None:
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            found = status.read_all(store, study.runs)
+            found = read_status(store, study)
             text = Text("\n").join(_styled(line) for line in lines(study.name, found, console.height - 1))
             live.update(text, refresh=True)
             if all(seen.state == "done" for seen in found):

@@ -18,6 +18,7 @@ from offpiste.config import MachineConfig, RunConfig, identity
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
+from offpiste.study.marks import lift_quarantine, read_status
 from offpiste.study.plan import Study, load_bonuses, read_study
 
 File = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
@@ -103,9 +104,9 @@ class Status:
         """Show the status."""
         study, store = read_study(self.file), Folder(self.store)
         if self.json:
-            print(json.dumps(status_view.as_json(study.name, status.read_all(store, study.runs)), indent=1))
+            print(json.dumps(status_view.as_json(study.name, read_status(store, study)), indent=1))
         elif self.once or not sys.stdout.isatty():
-            for line in status_view.lines(study.name, status.read_all(store, study.runs)):
+            for line in status_view.lines(study.name, read_status(store, study)):
                 print(line)
         else:
             status_view.watch(study, store)
@@ -132,8 +133,8 @@ class Retry:
         for name in self.run:
             if name not in known:
                 raise ConfigError(f"the study has no run named {name!r}{did_you_mean(name, known)}")
-        wanted = self.run or [seen.run_id for seen in status.read_all(store, study.runs) if seen.quarantined]
-        lifted = [name for name in wanted if status.lift_quarantine(store.below(name))]
+        wanted = self.run or [seen.run_id for seen in read_status(store, study) if seen.quarantined]
+        lifted = lift_quarantine(store, study, wanted)
         print("\n".join([*lifted, f"{len(lifted)} runs are no longer quarantined"]))
         return 0
 
@@ -154,7 +155,7 @@ class Stop:
         study, store = read_study(self.file), Folder(self.store)
         status.request_stop(store, study.name)
         while self.wait:
-            running = sum(seen.state == "running" for seen in status.read_all(store, study.runs))
+            running = sum(seen.state == "running" for seen in read_status(store, study))
             log(f"{running} runs are running")
             if not running:
                 break

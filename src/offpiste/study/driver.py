@@ -25,6 +25,7 @@ from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.attempt import Outcome
+from offpiste.study.marks import Marks, read_status
 from offpiste.study.plan import Study
 
 IN_FLIGHT_PER_SLOT = 2
@@ -124,13 +125,13 @@ class _Driver:
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.study.runs}
+        self.marks = Marks(self.store, self.study, accept_version=self.accept_version)
 
     def read_store(self) -> None:
         """Sort the runs by what their folders say; runs with progress are submitted before new ones."""
         resumable: list[str] = []
         new: list[str] = []
-        runs = self.runs.values()
-        for seen in status.read_all(self.store, runs, self.study.bonus_sources, accept_version=self.accept_version):
+        for seen in read_status(self.store, self.study, accept_version=self.accept_version):
             if seen.quarantined:
                 self.quarantined.add(seen.run_id)
                 self.log(f"{seen.run_id} is quarantined: {seen.note}")
@@ -141,6 +142,7 @@ class _Driver:
                 self.done.add(seen.run_id)
             else:
                 (resumable if seen.frames else new).append(seen.run_id)
+        self.marks.mark_done(*self.done - self.marks.marked_done())
         self.ready_at = dict.fromkeys([*resumable, *new], 0.0)
         self.started, self.frames_before = time.monotonic(), self._frames(self.done)
         self.log(
@@ -167,6 +169,7 @@ class _Driver:
             manifest_before = self.in_flight.pop(run_id)
             if outcome.state == "finished":
                 self.done.add(run_id)
+                self.marks.mark_done(run_id)
                 self.log(f"{run_id} is done, {len(self.done)} of {len(self.runs)}")
             elif outcome.state == "not_retryable":
                 self._quarantine(run_id, outcome)
@@ -234,6 +237,7 @@ class _Driver:
             self.ready_at[run_id] = time.monotonic() + FIRST_RETRY_SECONDS * RETRY_FACTOR
             return
         self.quarantined.add(run_id)
+        self.marks.mark_quarantined(run_id)
         self.log(f"{run_id} is quarantined: {outcome.error}")
 
     def _is_taken_over(self, run_id: str, now: float) -> bool:

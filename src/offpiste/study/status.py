@@ -1,6 +1,7 @@
 """The status of a study, read from its store: the progress of each run, quarantines, and stop requests.
 
-The run folders are the only source of truth. A study adds three objects to what `run` writes:
+The run folders are the only source of truth; `offpiste.study.marks` is a cache over them. A study adds to what `run`
+writes:
 quarantine.json            in a run's folder: the run is quarantined, and not tried again until this is deleted
 results.json               in a run's folder: the run is finished, and only its results were kept
 studies/NAME/stop.json     in the store: workers of this study save a checkpoint and stop, and so does its driver
