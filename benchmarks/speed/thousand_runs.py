@@ -134,7 +134,7 @@ def bare_seconds(file: Path, folder: Path) -> float:
 
 def by_the_engine(file: Path, store: Path, log: Path) -> tuple[float, list[float]]:
     """Return the seconds from the first submission to the end, and the driver's memory in megabytes meanwhile."""
-    argv = ["study", "run", str(file), "--store", str(store)]
+    argv = ["study", "run", str(file), "--store", str(store), "--ray"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment["RAY_worker_niceness"] = "0"  # as the bare calls; 15 otherwise
     with log.open("w") as out:

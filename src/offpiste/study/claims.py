@@ -48,13 +48,23 @@ class Claims:
 
     def claim(self, wanted: Sequence[str], count: int) -> list[str]:
         """Return up to `count` of these runs, leased to this worker; none if all are done or leased to others."""
+        chosen = self.propose(wanted, count)
+        if chosen:
+            time.sleep(SETTLE_SECONDS)
+        return self.decide(chosen)
+
+    def propose(self, wanted: Sequence[str], count: int) -> list[str]:
+        """Write leases for up to `count` of these runs and return them, to be decided after SETTLE_SECONDS."""
         self._look()
         chosen = self._ordered([run_id for run_id in wanted if self.is_free(run_id)])[:count]
-        if not chosen:
-            return []
         for run_id in chosen:
             self.renew(run_id)
-        time.sleep(SETTLE_SECONDS)
+        return chosen
+
+    def decide(self, chosen: Sequence[str]) -> list[str]:
+        """Return those of the proposed runs that this worker has won; the leases of the others are deleted."""
+        if not chosen:
+            return []
         self._look()
         won = [run_id for run_id in chosen if self._wins(run_id)]
         for run_id in set(chosen) - set(won):

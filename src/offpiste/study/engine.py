@@ -22,9 +22,9 @@ from offpiste.run.stopping import stop_on_signals
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
 from offpiste.study.attempt import Outcome, Watch, attempt_of_study, outcome_of
-from offpiste.study.cost import cost
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
+from offpiste.study.resources import max_needs_of, needs_of, needs_text, slots_on
 
 WATCH_SECONDS = 10.0
 """How often a worker checks whether to stop."""
@@ -43,19 +43,18 @@ def run_study(
     *,
     accept_version: bool = False,
 ) -> StudySummary:
-    """Start or resume a study, on the Ray cluster at this address or on this machine.
+    """Start or resume a study, on the Ray cluster at this address or on a Ray that is started on this machine.
 
     A copy of its file, `content`, goes into the store.
     """
     store = _open_without_keys(location)
     with _cluster(address, log) as ray, stop_on_signals() as received:
-        store.put(f"studies/{study.name}/study.toml", content)
-        status.clear_stop(store, study.name)
+        status.begin(store, study.name, content)
         workers = _RayWorkers(ray, study, str(store.local_path or store.location), accept_version)
         if slots := workers.slots():
             log(f"{slots} runs fit at once; workers take a while to start")
         else:
-            log(f"no machine can hold a run yet; a run needs {_needs_text(workers.max_needs)}")
+            log(f"no machine can hold a run yet; a run needs {needs_text(workers.max_needs)}")
 
         def should_stop() -> bool:
             if received.number is not None:
@@ -80,7 +79,7 @@ def attempt(
 
 
 def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_version: bool) -> Outcome:
-    if store.get(f"studies/{study}/study.toml") is None:
+    if not status.is_begun(store, study):
         raise StoreError(
             f"{socket.gethostname()} does not see the study in {store.location}; use a store that all machines share"
         )
@@ -118,14 +117,13 @@ class _RayWorkers:
         self._study = study
         self._arguments = (location, study.name, study.keep, accept_version, str(Path.cwd()))
         self._runs: dict[Any, str] = {}
-        self.max_needs = max((self._needs(run) for run in study.runs), key=lambda needs: needs["memory"])
-        """The resources of the run that needs the most memory."""
+        self.max_needs = max_needs_of(study)
 
     def slots(self) -> int:
         return sum(slots_on(node["Resources"], self.max_needs) for node in self._ray.nodes() if node["Alive"])
 
     def start(self, run: RunConfig) -> None:
-        needs = self._needs(run)
+        needs = needs_of(self._study, run)
         task = self._remote.options(
             name=run.run_id,
             num_cpus=needs["CPU"],
@@ -152,20 +150,6 @@ class _RayWorkers:
             raise
         except errors.RayError as error:
             return Outcome("failed", f"{type(error).__name__}: {_first_line(error)}", str(error))
-
-    def _needs(self, run: RunConfig) -> dict[str, float]:
-        resources = self._study.resources
-        memory = resources.memory_gb or cost(run, self._study.keep).memory_gb
-        return {"CPU": resources.cpus, "GPU": resources.gpus, "memory": 1e9 * memory}
-
-
-def slots_on(node: dict[str, float], needs: dict[str, float]) -> int:
-    """Return how many runs fit on a machine at once."""
-    return min(int(node.get(kind, 0.0) / amount + 1e-9) for kind, amount in needs.items() if amount > 0)
-
-
-def _needs_text(needs: dict[str, float]) -> str:
-    return f"{needs['CPU']:g} CPUs, {needs['GPU']:g} GPUs and {needs['memory'] / 1e9:.1f} GB of memory"
 
 
 @contextmanager
@@ -211,7 +195,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise OffpisteError("`study run` needs Ray: pip install 'offpiste[cluster]'") from None
+        raise OffpisteError("a study on Ray needs Ray: pip install 'offpiste[cluster]'") from None
     return ray
 
 

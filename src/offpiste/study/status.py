@@ -3,6 +3,7 @@
 The run folders are the only source of truth; `offpiste.study.marks` is a cache over them. A study adds to what `run`
 writes:
 quarantine.json            in a run's folder: the run is quarantined, and not tried again until this is deleted
+tries.json                 in a run's folder: how often it was tried in vain (`offpiste.study.tries`)
 results.json               in a run's folder: the run is finished, and only its results were kept
 studies/NAME/stop.json     in the store: workers of this study save a checkpoint and stop, and so does its driver
 """
@@ -109,8 +110,20 @@ def lift_quarantine(folder: Folder) -> bool:
     """Let a quarantined run be tried again; return whether it was quarantined."""
     if layout.QUARANTINE not in folder.list():
         return False
+    folder.delete(layout.TRIES)
     folder.delete(layout.QUARANTINE)
     return True
+
+
+def begin(store: Folder, study: str, content: bytes) -> None:
+    """Put a copy of a study's file into the store, and withdraw an earlier request to stop it."""
+    store.put(_file(study), content)
+    clear_stop(store, study)
+
+
+def is_begun(store: Folder, study: str) -> bool:
+    """Return whether the store has a copy of a study's file."""
+    return store.get(_file(study)) is not None
 
 
 def request_stop(store: Folder, study: str) -> None:
@@ -129,6 +142,10 @@ def stop_requested(store: Folder, study: str) -> bool:
 def clear_stop(store: Folder, study: str) -> None:
     """Withdraw the request to stop a study."""
     store.delete(_stop_request(study))
+
+
+def _file(study: str) -> str:
+    return f"studies/{study}/study.toml"
 
 
 def _stop_request(study: str) -> str:
