@@ -15,7 +15,7 @@ from offpiste.cli.study_work import share_of
 from offpiste.config import RunConfig
 from offpiste.parsing import to_toml
 from offpiste.store.storage import Folder
-from offpiste.study import cost, engine, here, status
+from offpiste.study import child, cost, engine, here, status
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
@@ -193,9 +193,10 @@ def test_the_exit_code_of_a_worker_says_whether_to_start_it_again(
         return summary, reason
 
     monkeypatch.setattr(here, "run_worker", run_worker)
+    monkeypatch.setattr(child, "end_with", lambda _: None)
     argv = ["study", "work", file, "--store", "x", "--slots", "2", "--hours", "1.5"]
     assert Output(argv, capsys).code == code
-    assert Output([*argv, "--join"], capsys).code == code
+    assert Output([*argv, "--batch"], capsys).code == code
     assert called == [(Path(file).read_bytes(), "x", Terms(2, 1.5)), (None, "x", Terms(2, 1.5))]
 
 

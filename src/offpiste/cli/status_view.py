@@ -73,6 +73,8 @@ def line(seen: RunStatus, width: int) -> str:
         text += f"  ETA {timedelta(seconds=round(seen.seconds_left))}"
     if seen.state == "stale" and seen.seconds_since_news is not None:
         text += f"  no news for {timedelta(seconds=round(seen.seconds_since_news))}"
+    if seen.host:
+        text += f"  on {seen.host}" + (f" (job {seen.job})" if seen.job else "")
     return f"{text}  {seen.note}" if seen.note else text
 
 

@@ -13,6 +13,7 @@ import tyro
 
 from offpiste.cli import status_view
 from offpiste.cli.study_arguments import File, Flag, Store, log
+from offpiste.cli.study_slurm import Slurm
 from offpiste.cli.study_work import Work
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.commands import train_command
@@ -180,12 +181,13 @@ class Stop:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Plan, run, watch, retry or stop a study: many runs, described by one TOML file."""
+    """Plan, run, work on, watch, retry or stop a study: many runs, described by one TOML file."""
 
     command: Annotated[
         Annotated[Plan, tyro.conf.subcommand("plan")]
         | Annotated[Run, tyro.conf.subcommand("run")]
         | Annotated[Work, tyro.conf.subcommand("work")]
+        | Annotated[Slurm, tyro.conf.subcommand("slurm")]
         | Annotated[Status, tyro.conf.subcommand("status")]
         | Annotated[Retry, tyro.conf.subcommand("retry")]
         | Annotated[Stop, tyro.conf.subcommand("stop")],

@@ -28,19 +28,23 @@ class Work:
     """Runs to train at once; by default, as many as fit on this machine by the study's resources."""
     hours: float | None = None
     """Time until this machine is taken away; the runs save before."""
-    join: Flag = False
-    """Refuse a store that does not know the study, as a folder does that this machine does not share."""
+    batch: Flag = False
+    """As a part of a batch job: stop if the process that started this worker ends, and refuse a store that does not
+    know the study, as a folder does that this machine does not share."""
     accept_version: Flag = False
     """Resume runs that were started by a version with other results, or before the file of their bonus was changed."""
 
     def main(self) -> int:
         """Work, and return the exit code."""
+        from offpiste.study.child import end_with
         from offpiste.study.here import run_worker
         from offpiste.study.worker import Terms
 
+        if self.batch:
+            end_with(os.getppid())
         study = load_bonuses(read_study(self.file))
         terms = Terms(self.slots, self.hours, share_of(os.environ), accept_version=self.accept_version)
-        content = None if self.join else Path(self.file).read_bytes()
+        content = None if self.batch else Path(self.file).read_bytes()
         summary, reason = run_worker(study, content, self.store, terms, log)
         if reason == "the study was asked to stop":
             return STUDY_STOPPED

@@ -99,10 +99,10 @@ def answer(answers: Any, message: dict[str, Any]) -> None:
         answers.write(f"{json.dumps(message)}\n")
 
 
-def end_with(worker: int) -> None:
-    """Let the kernel send SIGTERM to this process when its worker ends; end now if that has happened already."""
+def end_with(parent: int) -> None:
+    """Let the kernel send SIGTERM to this process when its parent ends; end now if that has happened already."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != worker:
+    if os.getppid() != parent:
         raise SystemExit(1)
 
 

@@ -43,7 +43,7 @@ def run_worker(
                 f"{socket.gethostname()} does not see the study {study.name} in {store.location}; use a store that all "
                 "machines share"
             )
-        status.begin(store, study.name, content)
+        status.put_file(store, study.name, content)
     return work(study, store, location, _with_slots(terms, study, log), log)
 
 

@@ -47,6 +47,10 @@ class RunStatus:
     quarantined: bool
     only_results: bool
     """Whether the replay was dropped, so that the run cannot be resumed."""
+    host: str = ""
+    """The machine that trains a running run."""
+    job: str = ""
+    """Its Slurm job, if it is one."""
 
 
 def read_all(
@@ -97,6 +101,8 @@ def read_one(
         note=note,
         quarantined=layout.QUARANTINE in names,
         only_results=layout.RESULTS in names,
+        host=str(status.get("host", "")) if state == "running" else "",
+        job=str(status.get("job", "")) if state == "running" else "",
     )
 
 
@@ -115,9 +121,14 @@ def lift_quarantine(folder: Folder) -> bool:
     return True
 
 
+def put_file(store: Folder, study: str, content: bytes) -> None:
+    """Put a copy of a study's file into the store."""
+    store.put(_file(study), content)
+
+
 def begin(store: Folder, study: str, content: bytes) -> None:
     """Put a copy of a study's file into the store, and withdraw an earlier request to stop it."""
-    store.put(_file(study), content)
+    put_file(store, study, content)
     clear_stop(store, study)
 
 
