@@ -10,38 +10,10 @@ from pathlib import Path
 from secrets import token_hex
 
 from benchmarks.shared.s3_server import free_port
+from benchmarks.shared.step_counter import counting_environment, steps_computed
 
 STARTED = "Ray runtime started."
 SMALL_NODE = ["--block", f"--object-store-memory={80 * 2**20}", "--disable-usage-stats"]
-COUNTER = '''
-"""Counts the steps that a Ray worker computes, in a file that survives it."""
-import importlib.abc, importlib.util, mmap, os, struct, sys
-
-class Counting(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name != "offpiste.run.loop":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        run = spec.loader.exec_module
-        def run_and_count(module):
-            run(module)
-            steps = module.Loop.steps
-            file = open(os.path.join(os.environ["CHAOS_COUNTS"], str(os.getpid())), "w+b")
-            file.write(bytes(8))
-            file.flush()
-            count = mmap.mmap(file.fileno(), 8)
-            def counted(self):
-                for step in steps(self):
-                    count[:] = struct.pack("q", struct.unpack("q", count[:])[0] + 1)
-                    yield step
-            module.Loop.steps = counted
-        spec.loader.exec_module = run_and_count
-        return spec
-
-if "CHAOS_COUNTS" in os.environ and any("default_worker.py" in word for word in sys.orig_argv):
-    sys.meta_path.insert(0, Counting())
-'''
 
 
 class Cluster:
@@ -52,16 +24,12 @@ class Cluster:
         self._folder = folder
         self._command = ["study", "run", str(file), "--store", location, "--address"]
         self._port = free_port()
-        (folder / "site").mkdir()
-        (folder / "site" / "sitecustomize.py").write_text(COUNTER)
-        (folder / "counts").mkdir()
         self._environment = os.environ | {
+            **counting_environment(folder),
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_worker_niceness": "0",  # 15 otherwise, and a busy machine would hardly let them get on
-            "CHAOS_COUNTS": str(folder / "counts"),
-            "PYTHONPATH": str(folder / "site"),
             "OMP_NUM_THREADS": "1",
         }
         self._nodes: dict[int, subprocess.Popen[bytes]] = {}
@@ -138,8 +106,7 @@ class Cluster:
 
     def steps_computed(self) -> int:
         """Return the steps that all workers computed together."""
-        counts = [path.read_bytes() for path in (self._folder / "counts").iterdir()]
-        return sum(int.from_bytes(count, sys.byteorder) for count in counts)
+        return steps_computed(self._folder)
 
     def _start_ray(self, argv: list[str], name: str) -> "subprocess.Popen[bytes]":
         """Start Ray's processes and return once they are up; on a busy machine Ray gives up too soon, so try again."""

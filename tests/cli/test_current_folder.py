@@ -134,9 +134,10 @@ def test_the_new_process_of_check_bonus_searches_the_current_folder_last(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_the_workers_of_a_study_search_the_current_folder_last(launcher: str, hostile: Path) -> None:
+@pytest.mark.parametrize("by", [[], ["--ray"]])
+def test_the_workers_of_a_study_search_the_current_folder_last(launcher: str, by: list[str], hostile: Path) -> None:
     add_bonus(hostile)
     (hostile / "tiny.toml").write_text(tomli_w.dumps(TINY | {"methods": [{"bonus": "mine:Mine"}], "seeds": [0]}))
     assert "1 done, 0 in flight, 0 waiting, 0 quarantined of 1 runs" in output(
-        launcher, ["study", "run", "tiny.toml", "--store", "runs"], hostile
+        launcher, ["study", "run", "tiny.toml", "--store", "runs", *by], hostile
     )

@@ -11,13 +11,15 @@ import pytest
 import tomli_w
 
 from offpiste.cli import status_view
+from offpiste.cli.study_work import share_of
 from offpiste.config import RunConfig
 from offpiste.parsing import to_toml
 from offpiste.store.storage import Folder
-from offpiste.study import cost, engine, status
+from offpiste.study import child, cost, engine, here, status
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
+from offpiste.study.worker import Terms
 from tests.cli.test_main import Output
 from tests.study.small import TINY, leave_status, tiny_study
 
@@ -135,9 +137,79 @@ def test_without_the_extra_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "not used")
-    output = Output(["study", "run", file, "--store", str(tmp_path / "s")], capsys)
+    output = Output(["study", "run", file, "--store", str(tmp_path / "s"), "--ray"], capsys)
     assert output.code == 1
-    assert output.errors == "offpiste: `study run` needs Ray: pip install 'offpiste[cluster]'\n"
+    assert output.errors == "offpiste: a study on Ray needs Ray: pip install 'offpiste[cluster]'\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "address", "by"),
+    [
+        ([], "", "here"),
+        (["--slots", "3"], "", "here"),
+        (["--ray"], "", "ray"),
+        (["--address", "auto"], "", "ray"),
+        ([], "head:6379", "ray"),
+    ],
+)
+def test_without_an_address_a_study_runs_on_this_machine_without_ray(
+    argv: list[str], address: str, by: str, file: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    called: list[str] = []
+    for module, name, kind in ((engine, "run_study", "ray"), (here, "run_here", "here")):
+
+        def run(*_: Any, kind: str = kind, **__: Any) -> StudySummary:
+            called.append(kind)
+            return StudySummary(3, 0, 0)
+
+        monkeypatch.setattr(module, name, run)
+    assert Output(["study", "run", file, "--store", "x", *argv], capsys).code == 0
+    assert called == [by]
+
+
+# work
+
+
+@pytest.mark.parametrize(
+    ("summary", "reason", "code"),
+    [
+        (StudySummary(3, 0, 0), "nothing is left", 0),
+        (StudySummary(2, 1, 0), "nothing is left", 1),
+        (StudySummary(2, 0, 1), "the rest is claimed by others", 0),
+        (StudySummary(2, 0, 1), "the study was asked to stop", 3),
+        (StudySummary(2, 0, 1), "told to stop", 75),
+        (StudySummary(1, 1, 1), "time is up", 75),
+        (StudySummary(3, 0, 0), "time is up", 0),
+    ],
+)
+def test_the_exit_code_of_a_worker_says_whether_to_start_it_again(
+    summary: StudySummary, reason: str, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    called: list[Any] = []
+
+    def run_worker(*arguments: Any) -> tuple[StudySummary, str]:
+        called.append(arguments[1:4])
+        return summary, reason
+
+    monkeypatch.setattr(here, "run_worker", run_worker)
+    monkeypatch.setattr(child, "end_with", lambda _: None)
+    argv = ["study", "work", file, "--store", "x", "--slots", "2", "--hours", "1.5"]
+    assert Output(argv, capsys).code == code
+    assert Output([*argv, "--batch"], capsys).code == code
+    assert called == [(Path(file).read_bytes(), "x", Terms(2, 1.5)), (None, "x", Terms(2, 1.5))]
+
+
+def test_a_task_of_a_slurm_array_knows_its_share() -> None:
+    task = {"SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "8", "SLURM_ARRAY_TASK_ID": "3"}
+    assert share_of(task) == (2, 8)
+    assert share_of({}) is None
+
+
+@pytest.mark.parametrize("command", ["run", "work"])
+def test_slots_must_be_at_least_one(command: str, file: str, tmp_path: Path, capsys: Any) -> None:
+    output = Output(["study", command, file, "--store", str(tmp_path), "--slots", "0"], capsys)
+    assert (output.code, output.errors) == (1, "offpiste: --slots must be >= 1, got 0\n")
 
 
 # status

@@ -8,7 +8,7 @@ import pytest
 
 from offpiste.cli import try_bonus
 from offpiste.store.storage import Folder
-from offpiste.study import engine
+from offpiste.study import here
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
 from tests.analysis.small_store import write_run
@@ -20,14 +20,14 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     """The studies that were run; every episode of theirs returned 0.6."""
     studies: list[Study] = []
 
-    def run_study(study: Study, content: bytes, location: str, *_: Any, **__: Any) -> StudySummary:
+    def run_here(study: Study, content: bytes, location: str, *_: Any, **__: Any) -> StudySummary:
         studies.append(study)
         for run in study.runs:
             short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
             write_run(Folder(location), short, [0.6, 0.6], evaluations=[0.6, 0.6])
         return StudySummary(len(study.runs), 0, 0)
 
-    monkeypatch.setattr(engine, "run_study", run_study)
+    monkeypatch.setattr(here, "run_here", run_here)
     monkeypatch.setattr(try_bonus, "published", list)
     return studies
 
@@ -54,7 +54,7 @@ def test_a_trial_tunes_the_bonus_before_it_runs_every_world(ran: list[Study], tm
 def test_the_exit_code_of_a_stopped_trial_is_75_and_it_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "run_study", lambda *_, **__: StudySummary(1, 0, 5))
+    monkeypatch.setattr(here, "run_here", lambda *_, **__: StudySummary(1, 0, 5))
     output = Output(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
     assert output.code == 75
     assert "the same command continues" in output.errors
@@ -63,7 +63,7 @@ def test_the_exit_code_of_a_stopped_trial_is_75_and_it_can_be_resumed(
 def test_if_runs_fail_the_error_names_the_file_to_look_at(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "run_study", lambda *_, **__: StudySummary(1, 5, 0))
+    monkeypatch.setattr(here, "run_here", lambda *_, **__: StudySummary(1, 5, 0))
     output = Output(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
     assert output.code == 1
     assert "5 runs failed; see quarantine.json in the folder of each" in output.errors

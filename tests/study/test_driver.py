@@ -13,7 +13,9 @@ from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
-from offpiste.study.driver import Outcome, StudySummary, drive
+from offpiste.study.attempt import Outcome
+from offpiste.study.driver import StudySummary, drive
+from offpiste.study.marks import Marks
 from offpiste.study.plan import Study
 from tests.study.small import leave_status, tiny_study
 
@@ -338,3 +340,16 @@ def test_when_stopped_the_driver_waits_for_runs_in_flight_and_starts_no_more(sto
     assert workers.started == names[:4]
     assert summary == StudySummary(done=1, failed=0, unfinished=9)
     assert "stopping: 3 runs in flight save a checkpoint" in log
+
+
+def test_the_driver_marks_what_it_finds_and_what_it_finishes_or_quarantines(store: Folder) -> None:
+    study = replace(tiny_study(seeds=[0, 1, 2], keep="all"), bonus_sources={"none": None})
+    before, finished, broken = study.runs
+    leave_status(store.below(before.run_id), before, "finished", 400)
+    driven(study, store, ScriptedWorkers(store, {broken.run_id: [NOT_RETRYABLE]}))
+    marks = Marks(store, study)
+    assert marks.marked_done() == {before.run_id, finished.run_id}
+    assert marks.is_quarantined(broken.run_id, marks.read())
+    again = ScriptedWorkers(store)
+    assert driven(study, store, again)[0] == StudySummary(2, 1, 0)
+    assert again.started == []

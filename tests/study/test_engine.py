@@ -21,7 +21,7 @@ from offpiste.run.train import train
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import engine, status
-from offpiste.study.engine import attempt, slots_on
+from offpiste.study.engine import attempt
 from offpiste.study.plan import make_study
 from tests.study.small import TINY, tiny_study
 
@@ -120,21 +120,6 @@ def test_on_a_machine_that_does_not_share_the_store_an_attempt_fails_and_trains_
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(
-    ("node", "needs", "count"),
-    [
-        ({"CPU": 8.0, "memory": 16e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 2e9}, 8),
-        ({"CPU": 8.0, "memory": 9e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 2e9}, 4),
-        ({"CPU": 8.0, "memory": 99e9}, {"CPU": 1.0, "GPU": 0.25, "memory": 2e9}, 0),
-        ({"CPU": 8.0, "GPU": 1.0, "memory": 99e9}, {"CPU": 1.0, "GPU": 0.1, "memory": 2e9}, 8),
-        ({"CPU": 99.0, "GPU": 2.0, "memory": 99e9}, {"CPU": 0.5, "GPU": 0.1, "memory": 1e9}, 20),
-        ({"memory": 99e9}, {"CPU": 1.0, "GPU": 0.0, "memory": 1e9}, 0),
-    ],
-)
-def test_the_scarcest_resource_decides_how_many_runs_fit(node: Any, needs: Any, count: int) -> None:
-    assert slots_on(node, needs) == count
-
-
 def test_a_store_with_a_key_in_its_url_is_refused_before_ray_sees_it() -> None:
     with pytest.raises(ConfigError, match="the store's URL must hold no key") as refused:
         engine.run_study(tiny_study(), b"", "s3://me:secret@bucket/x?region=r", print)
@@ -152,24 +137,6 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path, monkeypatch:
     with pytest.raises(OffpisteError, match=r"needs Ray: pip install 'offpiste\[cluster\]'"):
         engine.run_study(tiny_study(), b"", str(tmp_path), print)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_numba_cache_is_on_the_machine_and_in_a_folder_that_no_other_user_can_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "numba", raising=False)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    engine._keep_compiled_code_on_this_machine()
-    assert os.environ["NUMBA_CACHE_DIR"] == "elsewhere"
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    engine._keep_compiled_code_on_this_machine()
-    (folder,) = tmp_path.iterdir()
-    assert os.environ.pop("NUMBA_CACHE_DIR") == str(folder)
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o777)  # now anybody could put code there
-    engine._keep_compiled_code_on_this_machine()
-    assert "NUMBA_CACHE_DIR" not in os.environ
 
 
 # With a real Ray
@@ -220,7 +187,7 @@ def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
     file, store = tmp_path / "tiny.toml", Folder(tmp_path / "store")
     file.write_text(tomli_w.dumps(content))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    command = [sys.executable, "-m", "offpiste", "study", "run", str(file), "--store", str(tmp_path / "store")]
+    command = [sys.executable, "-m", "offpiste", "study", "run", str(file), "--ray", "--store", str(tmp_path / "store")]
     with (tmp_path / "log").open("w+") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:

@@ -14,6 +14,7 @@ from rich.text import Text
 from offpiste.errors import printable
 from offpiste.store.storage import Folder
 from offpiste.study import status
+from offpiste.study.marks import read_status
 from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
 
@@ -28,7 +29,7 @@ def watch(study: Study, store: Folder) -> None:
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            found = status.read_all(store, study.runs)
+            found = read_status(store, study)
             text = Text("\n").join(_styled(line) for line in lines(study.name, found, console.height - 1))
             live.update(text, refresh=True)
             if all(seen.state == "done" for seen in found):
@@ -75,6 +76,8 @@ def line(seen: RunStatus, width: int) -> str:
         text += f"  ETA {timedelta(seconds=round(seen.seconds_left))}"
     if seen.state == "stale" and seen.seconds_since_news is not None:
         text += f"  no news for {timedelta(seconds=round(seen.seconds_since_news))}"
+    if seen.host:
+        text += f"  on {printable(seen.host)}" + (f" (job {printable(seen.job)})" if seen.job else "")
     return f"{text}  {' '.join(printable(seen.note[:MAX_NOTE]).split())}" if seen.note else text
 
 

@@ -1,28 +1,29 @@
 """`offpiste study`: plan, run, watch, retry and stop the runs of a study."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from offpiste.cli import status_view
+from offpiste.cli.study_arguments import File, Flag, Store, log
+from offpiste.cli.study_slurm import Slurm
+from offpiste.cli.study_work import Work
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.commands import train_command
 from offpiste.config import MachineConfig, RunConfig, identity
-from offpiste.errors import ConfigError, did_you_mean, printable
+from offpiste.errors import ConfigError, did_you_mean
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
+from offpiste.study.marks import lift_quarantine, read_status
 from offpiste.study.plan import Study, load_bonuses, read_study
 
-File = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
-Store = Annotated[str, tyro.conf.arg(metavar="URL")]
-Flag = tyro.conf.FlagCreatePairsOff[bool]
 POLL_SECONDS = 5.0
 
 
@@ -59,27 +60,36 @@ class Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """Run a study on Ray; the same command resumes a study that was stopped, killed or extended. Failed runs are
-    retried, and quarantined if that cannot help, while the others continue. Exit code 0: all runs are done; 1: some
-    failed and are quarantined, see `study status`; 75: stopped before that.
+    """Run a study on this machine, or on a Ray cluster; the same command resumes a study that was stopped, killed or
+    extended. Failed runs are retried, and quarantined if that cannot help, while the others continue. Exit code 0: all
+    runs are done; 1: some failed and are quarantined, see `study status`; 75: stopped before that.
     """
 
     file: File
     """TOML file of the study."""
     store: Store
     """Folder or s3:// URL that all machines share; each run gets a folder below it."""
+    slots: int | None = None
+    """Runs that this machine trains at once, without Ray; by default, as many as fit by the study's resources."""
     address: str | None = None
-    """Address of a Ray cluster, or auto for the one that this machine belongs to. By default, Ray is started here."""
+    """Address of a Ray cluster, or auto for the one that this machine belongs to; RAY_ADDRESS, if set, is one, too."""
+    ray: Flag = False
+    """Start Ray on this machine and use it."""
     accept_version: Flag = False
     """Resume runs that were started by a version with other results, or before the file of their bonus was changed."""
 
     def main(self) -> int:
         """Run the study, and return its exit code."""
         study = load_bonuses(read_study(self.file))
-        from offpiste.study.engine import run_study
-
         content = Path(self.file).read_bytes()
-        summary = run_study(study, content, self.store, log, self.address, accept_version=self.accept_version)
+        if self.ray or self.address or os.environ.get("RAY_ADDRESS"):
+            from offpiste.study.engine import run_study
+
+            summary = run_study(study, content, self.store, log, self.address, accept_version=self.accept_version)
+        else:
+            from offpiste.study.here import run_here
+
+            summary = run_here(study, content, self.store, log, self.slots, accept_version=self.accept_version)
         if summary.failed:
             log(f"{summary.failed} runs failed; `offpiste study status` shows why, `offpiste study retry` tries again")
             return 1
@@ -103,9 +113,9 @@ class Status:
         """Show the status."""
         study, store = read_study(self.file), Folder(self.store)
         if self.json:
-            print(json.dumps(status_view.as_json(study.name, status.read_all(store, study.runs)), indent=1))
+            print(json.dumps(status_view.as_json(study.name, read_status(store, study)), indent=1))
         elif self.once or not sys.stdout.isatty():
-            for line in status_view.lines(study.name, status.read_all(store, study.runs)):
+            for line in status_view.lines(study.name, read_status(store, study)):
                 print(line)
         else:
             status_view.watch(study, store)
@@ -114,8 +124,8 @@ class Status:
 
 @dataclass(frozen=True)
 class Retry:
-    """Lift the quarantine of failed runs, so that they are tried again: by a driver that is running, within seconds, or
-    else by the next `study run`.
+    """Lift the quarantine of failed runs, so that they are tried again: by a driver or a worker that is running, within
+    a minute, or else by the next one.
     """
 
     file: File
@@ -132,15 +142,17 @@ class Retry:
         for name in self.run:
             if name not in known:
                 raise ConfigError(f"the study has no run named {name!r}{did_you_mean(name, known)}")
-        wanted = self.run or [seen.run_id for seen in status.read_all(store, study.runs) if seen.quarantined]
-        lifted = [name for name in wanted if status.lift_quarantine(store.below(name))]
+        wanted = self.run or [seen.run_id for seen in read_status(store, study) if seen.quarantined]
+        lifted = lift_quarantine(store, study, wanted)
         print("\n".join([*lifted, f"{len(lifted)} runs are no longer quarantined"]))
         return 0
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its driver. `study run` resumes it."""
+    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its workers and its driver. `study run`
+    resumes it.
+    """
 
     file: File
     """TOML file of the study."""
@@ -148,13 +160,18 @@ class Stop:
     """Folder or s3:// URL of its runs."""
     wait: bool = True
     """Wait until no run is running."""
+    undo: Flag = False
+    """Withdraw the request instead, so that new workers find work; `study run` and `study slurm` do so, too."""
 
     def main(self) -> int:
         """Request the stop, and wait for it."""
         study, store = read_study(self.file), Folder(self.store)
+        if self.undo:
+            status.clear_stop(store, study.name)
+            return 0
         status.request_stop(store, study.name)
         while self.wait:
-            running = sum(seen.state == "running" for seen in status.read_all(store, study.runs))
+            running = sum(seen.state == "running" for seen in read_status(store, study))
             log(f"{running} runs are running")
             if not running:
                 break
@@ -164,11 +181,13 @@ class Stop:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Plan, run, watch, retry or stop a study: many runs, described by one TOML file."""
+    """Plan, run, work on, watch, retry or stop a study: many runs, described by one TOML file."""
 
     command: Annotated[
         Annotated[Plan, tyro.conf.subcommand("plan")]
         | Annotated[Run, tyro.conf.subcommand("run")]
+        | Annotated[Work, tyro.conf.subcommand("work")]
+        | Annotated[Slurm, tyro.conf.subcommand("slurm")]
         | Annotated[Status, tyro.conf.subcommand("status")]
         | Annotated[Retry, tyro.conf.subcommand("retry")]
         | Annotated[Stop, tyro.conf.subcommand("stop")],
@@ -179,11 +198,6 @@ class Arguments:
 def main(arguments: Arguments) -> int:
     """Run the command below `study`."""
     return arguments.command.main()
-
-
-def log(message: str) -> None:
-    """Print a message with the time to standard error."""
-    print(f"{datetime.now():%H:%M:%S} {printable(message)}", file=sys.stderr, flush=True)
 
 
 def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) -> Iterator[str]:

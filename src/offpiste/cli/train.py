@@ -15,6 +15,7 @@ from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
 from offpiste.parsing import from_dict, read_settings, to_toml
 from offpiste.store.storage import Folder
+from offpiste.study.attempt import attempt
 from offpiste.worlds import registry
 
 STOPPED_EARLY = 75
@@ -75,12 +76,9 @@ def main(arguments: Arguments) -> int:
     if arguments.print_config:
         print(to_toml(config), end="")
         return 0
-    from offpiste.run.train import train
-
     folder = Folder(arguments.out).below(config.run_id)
     with show_progress(config, folder.location, quiet=arguments.quiet) as report:
-        last = train(config, folder, report, accept_version=arguments.accept_version)
-        report(last)
+        last = attempt(config, folder, report, accept_version=arguments.accept_version)
     finished = last.state == "finished"
     message = f"{last.frames:,} frames are done; results in {folder.location}"
     if not finished:

@@ -10,7 +10,7 @@ import tyro
 
 import offpiste
 from offpiste.cli.report import NEEDED
-from offpiste.cli.study import log
+from offpiste.cli.study_arguments import log
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.errors import OffpisteError
 from offpiste.study.plan import Study, load_bonuses
@@ -42,10 +42,10 @@ class Stopped(OffpisteError):
 
 def main(arguments: Arguments) -> int:
     """Tune and run the bonus, then print the table and write the report."""
-    missing = [name for name in (*NEEDED, "ray") if importlib.util.find_spec(name) is None]
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         needed = ", ".join(missing)
-        raise OffpisteError(f"a trial needs {needed}; install them with: pip install 'offpiste[report,cluster]'")
+        raise OffpisteError(f"a trial needs {needed}; install them with: pip install 'offpiste[report]'")
     from offpiste.cli.trial_view import lines
     from offpiste.report.page import build
     from offpiste.study.trial import QUICK_GAMES, QUICK_SEEDS, Trial, tune
@@ -85,9 +85,9 @@ def published() -> list[Path]:
 
 def run_to_end(study: Study, content: dict[str, Any], store: str) -> None:
     """Run a study until all runs are done; raise if some failed, or if it was stopped."""
-    from offpiste.study.engine import run_study
+    from offpiste.study.here import run_here
 
-    summary = run_study(load_bonuses(study), tomli_w.dumps(content).encode(), store, log)
+    summary = run_here(load_bonuses(study), tomli_w.dumps(content).encode(), store, log)
     if summary.failed:
         raise OffpisteError(
             f"{summary.failed} runs failed; see quarantine.json in the folder of each. Fix the bonus, and use another "

@@ -1,5 +1,6 @@
 """The process that trains a run: torch's device, threads and determinism, and the attempt's record."""
 
+import os
 import platform
 import socket
 import warnings
@@ -70,6 +71,12 @@ def about_this_process(machine: MachineConfig) -> AttemptRow:
         versions=", ".join(f"{name} {number}" for name, number in versions.items()),
         note="ended before it had taken over",  # replaced once it has
     )
+
+
+def slurm_job() -> str:
+    """Return the Slurm job to which this process belongs, as `scancel` takes it, or ""."""
+    job, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    return f"{job}_{task}" if job and task else os.environ.get("SLURM_JOB_ID", "")
 
 
 def _processor() -> str:

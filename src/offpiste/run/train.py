@@ -15,7 +15,7 @@ from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
 from offpiste.run.loop import Loop
-from offpiste.run.process import about_this_process, prepare
+from offpiste.run.process import about_this_process, prepare, slurm_job
 from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.run.tensorboard import TensorBoard
 from offpiste.run.tracker import Step
@@ -197,6 +197,7 @@ class _Attempt:
     def _put_status(self, state: str) -> None:
         status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         status |= {} if self.tables is None else {"tables": self.tables}
+        status |= {"host": self.about.host, "job": slurm_job()}
         self.checkpoints.stop_if_superseded()
         self.folder.put(layout.STATUS, json.dumps(status).encode())
 

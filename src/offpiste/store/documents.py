@@ -81,6 +81,8 @@ class StoredStatus:
     note: str = ""
     at: NameOrEmpty = ""
     attempt: NameOrEmpty = ""
+    host: NameOrEmpty = ""
+    job: NameOrEmpty = ""
     tables: dict[str, Any] | None = None
     """The checksum of each table in the run's folder, by file, where they are as new as the checkpoints."""
 

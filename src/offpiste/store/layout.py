@@ -11,6 +11,7 @@ tables/         the tables at that moment, one file each; written once
 tensorboard/    curves while training, if the folder is on a local disk
 results.json    only the results of the finished run were kept
 quarantine.json the run is quarantined: no study tries it again until this is deleted (`study retry`)
+tries.json      how often a study tried the run since its newest checkpoint, and how often it failed
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "q
 CHECKPOINTED = "checkpointed.json"
 PUBLISHED = "published"
 """The folder in a store that holds what was imported."""
+TRIES = "tries.json"
 BUNDLE = "manifest.json"
 """Makes a folder a bundle (`offpiste.store.bundle`)."""
 ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "objects", "tables"

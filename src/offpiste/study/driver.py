@@ -17,36 +17,25 @@ driver needs to know is in the run folders, so it may be killed, and another may
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import status
+from offpiste.study.attempt import Outcome
+from offpiste.study.marks import Marks, read_status
 from offpiste.study.plan import Study
+from offpiste.study.tries import count_failure, newest_manifest
 
 IN_FLIGHT_PER_SLOT = 2
-MAX_FAILURES = 3
-"""In a row without a new checkpoint; then the run is quarantined."""
 POLL_SECONDS = 5.0
 """How often to check for a stop request and for lifted quarantines."""
 SUMMARY_SECONDS = 60.0
 """How often to log a summary."""
-FIRST_RETRY_SECONDS = 15.0
-RETRY_FACTOR = 4.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt at a run ended."""
-
-    state: Literal["finished", "paused", "superseded", "not_retryable", "failed", "lost"]
-    """As in the module's table."""
-    error: str = ""
-    """One line."""
-    details: str = ""
-    """The traceback, if there is one."""
+UNREACHABLE_SECONDS = 60.0
+"""How long to wait before a run is tried again that failed while the store could not be reached."""
 
 
 class Workers(Protocol):
@@ -107,6 +96,14 @@ def drive(
     return driver.summary()
 
 
+def time_left(seconds: float, done: int, left: int) -> str:
+    """Return how long the frames left take at the rate of those done in these seconds, once there are some."""
+    if not done or not left:
+        return ""
+    minutes = seconds * left / done / 60
+    return f"; about {minutes:,.0f} min left" if minutes < 180 else f"; about {minutes / 60:,.0f} h left"
+
+
 @dataclass
 class _Driver:
     """Every run is in exactly one of `ready_at`, `in_flight`, `done`, `quarantined` and `skipped`."""
@@ -126,8 +123,6 @@ class _Driver:
     """Runs whose folder holds another run, or only the results of a shorter one."""
     superseded: set[str] = field(default_factory=set)
     """Runs, among those to submit, that another driver's attempt has taken over."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """Failures of each run in a row without a new checkpoint."""
     started: float = 0.0
     """When this driver started."""
     frames_before: int = 0
@@ -135,13 +130,13 @@ class _Driver:
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.study.runs}
+        self.marks = Marks(self.store, self.study, accept_version=self.accept_version)
 
     def read_store(self) -> None:
         """Sort the runs by what their folders say; runs with progress are submitted before new ones."""
         resumable: list[str] = []
         new: list[str] = []
-        runs = self.runs.values()
-        for seen in status.read_all(self.store, runs, self.study.bonus_sources, accept_version=self.accept_version):
+        for seen in read_status(self.store, self.study, accept_version=self.accept_version):
             if seen.quarantined:
                 self.quarantined.add(seen.run_id)
                 self.log(f"{seen.run_id} is quarantined: {seen.note}")
@@ -152,6 +147,7 @@ class _Driver:
                 self.done.add(seen.run_id)
             else:
                 (resumable if seen.frames else new).append(seen.run_id)
+        self.marks.mark_done(*self.done - self.marks.marked_done())
         self.ready_at = dict.fromkeys([*resumable, *new], 0.0)
         self.started, self.frames_before = time.monotonic(), self._frames(self.done)
         self.log(
@@ -178,6 +174,7 @@ class _Driver:
             manifest_before = self.in_flight.pop(run_id)
             if outcome.state == "finished":
                 self.done.add(run_id)
+                self.marks.mark_done(run_id)
                 self.log(f"{run_id} is done, {len(self.done)} of {len(self.runs)}")
             elif outcome.state == "not_retryable":
                 self._quarantine(run_id, outcome)
@@ -198,7 +195,6 @@ class _Driver:
                 continue
             if lifted:
                 self.quarantined.discard(run_id)
-                self.failures.pop(run_id, None)
                 self.ready_at[run_id] = 0.0
 
     def summary_line(self) -> str:
@@ -215,36 +211,34 @@ class _Driver:
         return StudySummary(len(self.done), failed, len(self.runs) - len(self.done) - failed)
 
     def _time_left(self) -> str:
-        """Return how long the rest takes at the rate of the runs that this driver finished, once there are some."""
         done = self._frames(self.done) - self.frames_before
-        left = self._frames({*self.ready_at, *self.in_flight})
-        if not done or not left:
-            return ""
-        minutes = (time.monotonic() - self.started) * left / done / 60
-        return f"; about {minutes:,.0f} min left" if minutes < 180 else f"; about {minutes / 60:,.0f} h left"
+        return time_left(time.monotonic() - self.started, done, self._frames({*self.ready_at, *self.in_flight}))
 
     def _frames(self, run_ids: Iterable[str]) -> int:
         return sum(self.runs[run_id].frames for run_id in run_ids)
 
     def _retry_or_quarantine(self, run_id: str, outcome: Outcome, manifest_before: str) -> None:
-        progressed = self._newest_manifest(run_id) != manifest_before
-        count = 0 if progressed else self.failures.get(run_id, 0) + 1
-        self.failures[run_id] = count
-        if count >= MAX_FAILURES:
+        try:
+            tries = count_failure(self.store.below(run_id), manifest_before)
+        except StoreError as error:  # the store is unreachable, which may be why the run failed
+            self.log(f"{run_id} failed ({outcome.error}), which could not be counted: {error}")
+            self.ready_at[run_id] = time.monotonic() + UNREACHABLE_SECONDS
+            return
+        if tries.in_vain:
             self._quarantine(run_id, outcome)
             return
-        delay = FIRST_RETRY_SECONDS * RETRY_FACTOR ** (count - 1) if count else 0.0
-        self.log(f"{run_id} failed, next try in {delay:.0f} s: {outcome.error}")
-        self.ready_at[run_id] = time.monotonic() + delay
+        self.log(f"{run_id} failed, next try in {tries.delay:.0f} s: {outcome.error}")
+        self.ready_at[run_id] = time.monotonic() + tries.delay
 
     def _quarantine(self, run_id: str, outcome: Outcome) -> None:
         try:
             status.quarantine(self.store.below(run_id), outcome.error, outcome.details)
         except StoreError as error:  # the store is unreachable, which may be why the run failed
             self.log(f"{run_id} failed ({outcome.error}) and could not be quarantined: {error}")
-            self.ready_at[run_id] = time.monotonic() + FIRST_RETRY_SECONDS * RETRY_FACTOR
+            self.ready_at[run_id] = time.monotonic() + UNREACHABLE_SECONDS
             return
         self.quarantined.add(run_id)
+        self.marks.mark_quarantined(run_id)
         self.log(f"{run_id} is quarantined: {outcome.error}")
 
     def _is_taken_over(self, run_id: str, now: float) -> bool:
@@ -267,6 +261,6 @@ class _Driver:
 
     def _newest_manifest(self, run_id: str) -> str:
         try:
-            return max(self.store.below(run_id).list(layout.MANIFESTS), default="")
+            return newest_manifest(self.store.below(run_id))
         except StoreError:
             return ""

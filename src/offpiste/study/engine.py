@@ -6,47 +6,32 @@ study was asked to stop or its machine is being drained; then it saves a checkpo
 
 import logging
 import os
-import signal
 import socket
-import stat
 import sys
-import tempfile
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from offpiste.config import RunConfig
-from offpiste.errors import (
-    CheckpointError,
-    ConfigError,
-    Damaged,
-    NotFinite,
-    OffpisteError,
-    RunMismatch,
-    StoreError,
-    Superseded,
-)
+from offpiste.errors import ConfigError, OffpisteError, StoreError
 from offpiste.parsing import from_dict, to_dict
 from offpiste.run.stopping import stop_on_signals
-from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
-from offpiste.study.cost import cost
-from offpiste.study.driver import Outcome, StudySummary
+from offpiste.study.attempt import Outcome, Watch, attempt_of_study, outcome_of
+from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
+from offpiste.study.resources import max_needs_of, needs_of, needs_text, slots_on
 
 WATCH_SECONDS = 10.0
 """How often a worker checks whether to stop."""
 OBJECT_STORE_BYTES = 80 * 2**20
 """Near the min that Ray accepts: only settings and outcomes pass through its object store."""
 START_TRIES = 3
-NOT_RETRYABLE = (ConfigError, RunMismatch, NotFinite, CheckpointError, Damaged)
-"""Errors that another attempt would raise again."""
+STOP_REQUESTED = "the study was asked to stop"
 
 
 def run_study(
@@ -58,19 +43,18 @@ def run_study(
     *,
     accept_version: bool = False,
 ) -> StudySummary:
-    """Start or resume a study, on the Ray cluster at this address or on this machine.
+    """Start or resume a study, on the Ray cluster at this address or on a Ray that is started on this machine.
 
     A copy of its file, `content`, goes into the store.
     """
     store = _open_without_keys(location)
     with _cluster(address, log) as ray, stop_on_signals() as received:
-        store.put(f"studies/{study.name}/study.toml", content)
-        status.clear_stop(store, study.name)
+        status.begin(store, study.name, content)
         workers = _RayWorkers(ray, study, str(store.local_path or store.location), accept_version)
         if slots := workers.slots():
             log(f"{slots} runs fit at once; workers take a while to start")
         else:
-            log(f"no machine can hold a run yet; a run needs {_needs_text(workers.max_needs)}")
+            log(f"no machine can hold a run yet; a run needs {needs_text(workers.max_needs)}")
 
         def should_stop() -> bool:
             if received.number is not None:
@@ -89,60 +73,28 @@ def attempt(
     """Train one run in this process until it is finished or stopped; return the `Outcome` as a dictionary."""
     with suppress(OSError):  # another machine need not have it
         os.chdir(current_folder)  # where the module of a bonus may be
-    try:
-        outcome = _attempt(from_dict(RunConfig, settings), Folder(location), study, keep, accept_version)
-    except Superseded as error:
-        outcome = Outcome("superseded", str(error))
-    except NOT_RETRYABLE as error:
-        outcome = Outcome("not_retryable", f"{type(error).__name__}: {error}", traceback.format_exc())
-    except Exception as error:
-        outcome = Outcome("failed", f"{type(error).__name__}: {error}", traceback.format_exc())
-    return asdict(outcome)
+    return asdict(
+        outcome_of(lambda: _attempt(from_dict(RunConfig, settings), Folder(location), study, keep, accept_version))
+    )
 
 
 def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_version: bool) -> Outcome:
-    if store.get(f"studies/{study}/study.toml") is None:
+    if not status.is_begun(store, study):
         raise StoreError(
             f"{socket.gethostname()} does not see the study in {store.location}; use a store that all machines share"
         )
     if status.stop_requested(store, study):
-        return Outcome("paused", "the study was asked to stop")
-    _keep_compiled_code_on_this_machine()
-    from offpiste.run.train import train
-    from offpiste.study.keep import keep_results
-
-    folder = store.below(run.run_id)
-    if keep == "results" and holds_only_results(folder):  # the previous attempt ended while it dropped the replay
-        keep_results(folder)
-        return Outcome("finished")
-    watch = _Watch(store, study)
-    last = train(run, folder, lambda _: watch.check(), accept_version=accept_version)
-    if last.state != "finished":
-        return Outcome("paused", watch.reason)
-    if keep == "results":
-        keep_results(folder)
-    return Outcome("finished")
+        return Outcome("paused", STOP_REQUESTED)
+    watch = Watch(lambda: _reason_to_stop(store, study), WATCH_SECONDS)
+    outcome = attempt_of_study(run, store.below(run.run_id), keep, watch, accept_version=accept_version)
+    return replace(outcome, error=watch.reason) if outcome.state == "paused" else outcome
 
 
-class _Watch:
-    """Stops the training of this process by SIGTERM when the study or the machine is to stop."""
-
-    def __init__(self, store: Folder, study: str) -> None:
-        self.reason = ""
-        self._store = store
-        self._study = study
-        self._next = time.monotonic() + WATCH_SECONDS
-
-    def check(self) -> None:
-        if self.reason or time.monotonic() < self._next:
-            return
-        if status.stop_requested(self._store, self._study):  # first, since Ray does not answer once its head is gone
-            self.reason = "the study was asked to stop"
-        elif _machine_is_drained():
-            self.reason = f"its machine, {socket.gethostname()}, is going away"
-        if self.reason:
-            signal.raise_signal(signal.SIGTERM)
-        self._next = time.monotonic() + WATCH_SECONDS
+def _reason_to_stop(store: Folder, study: str) -> str:
+    """Return why this process is to stop, or ""."""
+    if status.stop_requested(store, study):  # first, since Ray does not answer once its head is gone
+        return STOP_REQUESTED
+    return f"its machine, {socket.gethostname()}, is going away" if _machine_is_drained() else ""
 
 
 def _machine_is_drained() -> bool:
@@ -156,17 +108,6 @@ def _machine_is_drained() -> bool:
         return False
 
 
-def _keep_compiled_code_on_this_machine() -> None:
-    """Set numba's cache to a local disk: a home folder may be shared by machines with other processors."""
-    if "NUMBA_CACHE_DIR" in os.environ or "numba" in sys.modules:
-        return
-    folder = Path(tempfile.gettempdir()) / f"offpiste-numba-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
-        os.environ["NUMBA_CACHE_DIR"] = str(folder)  # only if no other user can put code there
-
-
 class _RayWorkers:
     """The `Workers` of a study on Ray."""
 
@@ -176,14 +117,13 @@ class _RayWorkers:
         self._study = study
         self._arguments = (location, study.name, study.keep, accept_version, str(Path.cwd()))
         self._runs: dict[Any, str] = {}
-        self.max_needs = max((self._needs(run) for run in study.runs), key=lambda needs: needs["memory"])
-        """The resources of the run that needs the most memory."""
+        self.max_needs = max_needs_of(study)
 
     def slots(self) -> int:
         return sum(slots_on(node["Resources"], self.max_needs) for node in self._ray.nodes() if node["Alive"])
 
     def start(self, run: RunConfig) -> None:
-        needs = self._needs(run)
+        needs = needs_of(self._study, run)
         task = self._remote.options(
             name=run.run_id,
             num_cpus=needs["CPU"],
@@ -210,20 +150,6 @@ class _RayWorkers:
             raise
         except errors.RayError as error:
             return Outcome("failed", f"{type(error).__name__}: {_first_line(error)}", str(error))
-
-    def _needs(self, run: RunConfig) -> dict[str, float]:
-        resources = self._study.resources
-        memory = resources.memory_gb or cost(run, self._study.keep).memory_gb
-        return {"CPU": resources.cpus, "GPU": resources.gpus, "memory": 1e9 * memory}
-
-
-def slots_on(node: dict[str, float], needs: dict[str, float]) -> int:
-    """Return how many runs fit on a machine at once."""
-    return min(int(node.get(kind, 0.0) / amount + 1e-9) for kind, amount in needs.items() if amount > 0)
-
-
-def _needs_text(needs: dict[str, float]) -> str:
-    return f"{needs['CPU']:g} CPUs, {needs['GPU']:g} GPUs and {needs['memory'] / 1e9:.1f} GB of memory"
 
 
 @contextmanager
@@ -269,7 +195,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise OffpisteError("`study run` needs Ray: pip install 'offpiste[cluster]'") from None
+        raise OffpisteError("a study on Ray needs Ray: pip install 'offpiste[cluster]'") from None
     return ray
 
 

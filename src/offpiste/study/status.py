@@ -1,7 +1,9 @@
 """The status of a study, read from its store: the progress of each run, quarantines, and stop requests.
 
-The run folders are the only source of truth. A study adds three objects to what `run` writes:
+The run folders are the only source of truth; `offpiste.study.marks` is a cache over them. A study adds to what `run`
+writes:
 quarantine.json            in a run's folder: the run is quarantined, and not tried again until this is deleted
+tries.json                 in a run's folder: how often it was tried in vain (`offpiste.study.tries`)
 results.json               in a run's folder: the run is finished, and only its results were kept
 studies/NAME/stop.json     in the store: workers of this study save a checkpoint and stop, and so does its driver
 """
@@ -45,6 +47,10 @@ class RunStatus:
     quarantined: bool
     only_results: bool
     """Whether the replay was dropped, so that the run cannot be resumed."""
+    host: str = ""
+    """The machine that trains a running run."""
+    job: str = ""
+    """Its Slurm job, if it is one."""
 
 
 def read_all(
@@ -103,6 +109,8 @@ def read_one(
         note=note,
         quarantined=layout.QUARANTINE in names,
         only_results=layout.RESULTS in names,
+        host=status.host if state == "running" else "",
+        job=status.job if state == "running" else "",
     )
 
 
@@ -116,8 +124,25 @@ def lift_quarantine(folder: Folder) -> bool:
     """Let a quarantined run be tried again; return whether it was quarantined."""
     if layout.QUARANTINE not in folder.list():
         return False
+    folder.delete(layout.TRIES)
     folder.delete(layout.QUARANTINE)
     return True
+
+
+def put_file(store: Folder, study: str, content: bytes) -> None:
+    """Put a copy of a study's file into the store."""
+    store.put(_file(study), content)
+
+
+def begin(store: Folder, study: str, content: bytes) -> None:
+    """Put a copy of a study's file into the store, and withdraw an earlier request to stop it."""
+    put_file(store, study, content)
+    clear_stop(store, study)
+
+
+def is_begun(store: Folder, study: str) -> bool:
+    """Return whether the store has a copy of a study's file."""
+    return store.get(_file(study)) is not None
 
 
 def request_stop(store: Folder, study: str) -> None:
@@ -136,6 +161,10 @@ def stop_requested(store: Folder, study: str) -> bool:
 def clear_stop(store: Folder, study: str) -> None:
     """Withdraw the request to stop a study."""
     store.delete(_stop_request(study))
+
+
+def _file(study: str) -> str:
+    return f"studies/{study}/study.toml"
 
 
 def _stop_request(study: str) -> str:

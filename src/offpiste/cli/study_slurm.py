@@ -1,0 +1,68 @@
+"""`offpiste study slurm`: write, or submit, the sbatch file of a study's workers."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from offpiste.cli.study_arguments import File, Flag, Store
+from offpiste.errors import ConfigError, OffpisteError
+from offpiste.store.storage import Folder
+from offpiste.study import status
+from offpiste.study.plan import load_bonuses, read_study
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Write an sbatch file for a study: an array of workers (`study work`) that claim runs in the store. A job whose
+    time is up lets its runs save and requeues itself; one that is cancelled stays cancelled.
+    """
+
+    file: File
+    """TOML file of the study."""
+    store: Store
+    """Folder that all nodes share, or s3:// URL; each run gets a folder below it."""
+    workers: int
+    """Jobs of the array."""
+    time: str = "24:00:00"
+    """Time limit of a job, as for sbatch."""
+    slots: int = 1
+    """Runs that each job trains at once; processors, memory and GPUs follow from the study's resources."""
+    sbatch: tuple[str, ...] = ()
+    """More options of sbatch, each as --sbatch=--partition=long."""
+    out: str | None = None
+    """The file to write; by default, NAME.sbatch in the current folder."""
+    submit: Flag = False
+    """Submit it, and withdraw an earlier request to stop the study."""
+    accept_version: Flag = False
+    """Resume runs that were started by a version with other results, or before the file of their bonus was changed."""
+
+    def main(self) -> int:
+        """Write the file, and submit it if asked to."""
+        from offpiste.study.slurm import Batch, script
+
+        study, store = load_bonuses(read_study(self.file)), Folder(self.store)
+        if store.holds_keys:
+            raise ConfigError(
+                "the store's URL must hold no key, because it is written to a file and a command line; set "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the jobs"
+            )
+        location = str(store.local_path or store.location)
+        batch = Batch(self.workers, self.slots, self.time, self.sbatch)
+        text = script(study, batch, str(Path(self.file).absolute()), location, accept_version=self.accept_version)
+        status.put_file(
+            store, study.name, Path(self.file).read_bytes()
+        )  # by which a node sees that it shares the store
+        out = Path(self.out or f"{study.name}.sbatch")
+        out.write_text(text)
+        if not self.submit:
+            print(f"{out}: submit it with `sbatch {out}`")
+            return 0
+        status.clear_stop(store, study.name)
+        try:
+            done = subprocess.run(["sbatch", str(out)], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            raise OffpisteError(f"there is no sbatch on this machine; submit {out} where there is") from None
+        if done.returncode:
+            raise OffpisteError(f"sbatch refused {out}: {done.stderr.strip()}")
+        print(done.stdout.strip())
+        return 0

@@ -1,0 +1,76 @@
+"""How often a run was tried since its newest checkpoint, counted in its folder, so that all workers know of it.
+
+A run is quarantined after three failures in a row without a new checkpoint, or after ten attempts of any kind without
+one: a worker that is lost counts as no failure, but a run may be what ends its workers.
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from offpiste.errors import ConfigError, Damaged
+from offpiste.parsing import from_dict
+from offpiste.store import documents, layout
+from offpiste.store.checkpoints import manifest_names
+from offpiste.store.storage import Folder
+
+MAX_FAILURES = 3
+MAX_ATTEMPTS = 10
+FIRST_RETRY_SECONDS = 15.0
+RETRY_FACTOR = 4.0
+
+
+@dataclass(frozen=True)
+class Tries:
+    """Attempts at a run since its newest checkpoint."""
+
+    manifest: str = ""
+    """The name of that checkpoint's manifest; "" before the first."""
+    attempts: int = 0
+    failures: int = 0
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether the run is to be quarantined."""
+        return self.failures >= MAX_FAILURES or self.attempts > MAX_ATTEMPTS
+
+    @property
+    def delay(self) -> float:
+        """Seconds until the next attempt."""
+        return FIRST_RETRY_SECONDS * RETRY_FACTOR ** (self.failures - 1) if self.failures else 0.0
+
+
+def count_attempt(folder: Folder) -> Tries:
+    """Count an attempt that is about to begin."""
+    manifest = newest_manifest(folder)
+    before = _read(folder)
+    if before.manifest != manifest:
+        before = Tries(manifest)
+    return _write(folder, replace(before, attempts=before.attempts + 1))
+
+
+def count_failure(folder: Folder, manifest_before: str) -> Tries:
+    """Count an attempt that has failed, by the newest manifest when it began."""
+    manifest = newest_manifest(folder)
+    if manifest != manifest_before:
+        return _write(folder, Tries(manifest))
+    before = _read(folder)
+    if before.manifest != manifest:
+        before = Tries(manifest)
+    return _write(folder, replace(before, failures=before.failures + 1))
+
+
+def newest_manifest(folder: Folder) -> str:
+    """Return the name of the newest manifest of a run, or ""."""
+    return next(reversed(manifest_names(folder)), "")
+
+
+def _read(folder: Folder) -> Tries:
+    try:
+        return from_dict(Tries, documents.read(folder, layout.TRIES) or {})
+    except (Damaged, ConfigError):  # it only counts, and whoever tries next writes another
+        return Tries()
+
+
+def _write(folder: Folder, tries: Tries) -> Tries:
+    folder.put(layout.TRIES, json.dumps(asdict(tries)).encode())
+    return tries
