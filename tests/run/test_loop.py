@@ -243,7 +243,7 @@ def test_a_bonus_that_is_not_finite_stops_the_run_before_anything_learns_from_it
 
     loop = Loop(small_run(bonus=BonusConfig(name="stub")), Diverges())
     with pytest.raises(
-        NotFinite, match=rf"the bonus must be finite, got {re.escape(str(wrong))} at step 7; .*check-bonus"
+        NotFinite, match=rf"the bonus must be finite in float32, got {re.escape(str(wrong))} at step 7; .*check-bonus"
     ):
         take(loop, 8)
     assert loop.replay.added < 7 + 4  # three blank entries come before the first step

@@ -185,8 +185,8 @@ def test_timing_stands_apart(undisturbed: Finished) -> None:
 def test_the_curves_of_a_local_run_lie_beside_it(undisturbed: Finished) -> None:
     curves = EventAccumulator(str(undisturbed.path / "tensorboard"))
     curves.Reload()
-    assert [point.step for point in curves.Scalars("train_episode/game_return")] == [50, 100]
-    assert [point.step for point in curves.Scalars("train_iteration/epsilon")] == [50, 100]
+    assert [point.step for point in curves.Scalars("train_episodes/game_return")] == [200, 400]
+    assert [point.step for point in curves.Scalars("train_iterations/epsilon")] == [200, 400]
 
 
 def test_nothing_that_a_run_writes_is_a_pickle(undisturbed: Finished) -> None:
@@ -484,11 +484,11 @@ def test_a_loss_that_is_not_finite_leaves_the_last_checkpoint_and_says_why(
 
         learn = Rainbow.learn
         patch.setattr(Rainbow, "learn", lambda *given: replace(learn(*given), loss=float("nan")))
-        with pytest.raises(NotFinite, match="the loss must be finite, got nan at step 60"):
+        with pytest.raises(NotFinite, match="the loss must be finite, got nan at step 61"):
             train(tiny_run(machine=MachineConfig(checkpoint_minutes=1e-6)), Folder(tmp_path))
     left = status(tmp_path)
     assert left["state"] == "failed"
-    assert left["note"].startswith("the loss must be finite, got nan at step 60")
+    assert left["note"].startswith("the loss must be finite, got nan at step 61")
     assert digest(Folder(tmp_path)) == half
     assert finish(tiny_run(), tmp_path).digest == undisturbed.digest
 

@@ -339,7 +339,7 @@ def test_when_stopped_the_driver_waits_for_runs_in_flight_and_starts_no_more(sto
     summary, log = driven(study, store, workers, lambda: stop[0])
     assert workers.started == names[:4]
     assert summary == StudySummary(done=1, failed=0, unfinished=9)
-    assert "stopping: 3 runs in flight save a checkpoint" in log
+    assert "stopping: waiting for 3 runs in flight, which save a checkpoint" in log
 
 
 def test_the_driver_marks_what_it_finds_and_what_it_finishes_or_quarantines(store: Folder) -> None:

@@ -1,7 +1,9 @@
-"""The algorithm: update, act, step, intrinsic reward, store; one agent step at a time, in Dopamine's order.
+"""The training loop of one run in one environment, an agent step at a time.
 
-The loop reads and writes no files, and the tracker does its counting. Between two steps `state` and `immutable` return
-everything that later steps depend on, and `load_state` restores it.
+A training step updates the networks if that is due, acts, steps the environment, computes the intrinsic reward and
+stores the transition. Dopamine stores at the start of its next call; the sequence is the same. This module does no file
+I/O; `Tracker` keeps step counts, episode statistics and the phase, training or evaluation. To checkpoint, call
+`state()` and `immutable()` between two steps; after `load_state()` a run continues bit-identically.
 """
 
 import math
@@ -28,10 +30,10 @@ STREAMS = ("actions", "noise", "replay", "bonus", "evaluation actions", "evaluat
 
 
 class Loop:
-    """One run from its configuration; iterate over `steps()` to train it."""
+    """Trains one run; each item of `steps()` is one agent step, of `world.frame_skip` emulator frames."""
 
     def __init__(self, config: RunConfig, bonus: Bonus | None = None) -> None:
-        """Build world, agent, bonus and replay; a bonus given here replaces the configured one."""
+        """Build environment, agent, bonus and replay; `bonus`, if given, is used instead of the configured one."""
         self.config = config
         self._streams = {name: stream(config.seed, name) for name in STREAMS}
         self.world = open_world(config.game, config.world, stream(config.seed, "game"), config.seed)
@@ -42,17 +44,17 @@ class Loop:
 
     @cached_property
     def _evaluation_world(self) -> World:
-        """A separate world with its own random streams: evaluation does not change training."""
+        """The evaluation environment; it has random streams of its own, so evaluating does not change training."""
         config = self.config
         return open_world(config.game, config.world, stream(config.seed, "evaluation game"), config.seed)
 
     @property
     def learning(self) -> bool:
-        """Whether the warm-up is over."""
+        """Whether the replay holds more than `min_history_steps` transitions: the warm-up is over."""
         return self.replay.added > self.config.agent.min_history_steps
 
     def steps(self) -> Iterator[Step]:
-        """Take agent steps, of training and evaluation, without end."""
+        """Yield one agent step after another, of training or evaluation as the tracker says; the caller stops."""
         while True:
             yield self._train_step() if self.tracker.phase == "train" else self._evaluation_step()
 
@@ -65,48 +67,54 @@ class Loop:
             self.update()
         if self.learning and step % self.config.agent.target_update_steps == 0:
             self.agent.update_target()
-        epsilon = self.tracker.epsilon(step + 1)  # Dopamine counts a step before it acts
+        epsilon = self.tracker.epsilon(step + 1)  # Dopamine increments its step counter before it acts
         action = self.agent.act(self.world.observation, epsilon, self._streams["actions"], self._streams["noise"])
-        transition = take_step(self.world, action, self.tracker.episode.steps)
+        transition = take_step(self.world, action, episode_step=self.tracker.episode.steps)
         intrinsic = None if self.bonus is None else self._intrinsic(self.bonus, transition)
         extrinsic = clip_extrinsic(transition.reward)
+        # As in Dopamine a time limit counts as terminal, unless returns are to bootstrap from the last frame.
         cut = self.config.world.bootstrap_at_limit and transition.truncated and not transition.terminated
-        self.replay.add(transition.frame, action, extrinsic, intrinsic or 0.0, transition.over and not cut)
+        unscaled = 0.0 if intrinsic is None else intrinsic  # it is scaled and mixed when a batch is sampled
+        self.replay.add(transition.frame, action, extrinsic, unscaled, transition.over and not cut)
         if cut:
             self.replay.cut(transition.next_state[-1])
         return self.tracker.count_training(transition, intrinsic)
 
     def update(self) -> None:
-        """Sample a batch and update the agent, then a `LearningBonus`, on it."""
+        """Sample a batch; update the agent on it, then the bonus if it is a `LearningBonus`."""
         batch = self.replay.sample(self.config.agent.batch_size)
         returns = n_step_returns(batch, self.config.bonus, self.config.agent.discount)
-        update = self.agent.learn(batch, returns, self._streams["noise"])
-        if not math.isfinite(update.loss):
-            step, advice = self.tracker.training_steps, "lower agent.learning_rate or bonus.scale"
-            raise NotFinite(f"the loss must be finite, got {update.loss} at step {step:,}; {advice}")
-        self.replay.update_priorities(batch.indices, update.priorities)
+        learned = self.agent.learn(batch, returns, self._streams["noise"])
+        if not math.isfinite(learned.loss):
+            advice = "lower agent.learning_rate" + (" or bonus.scale" if self.bonus is not None else "")
+            raise NotFinite(f"the loss must be finite, got {learned.loss} {self._when}; {advice}")
+        self.replay.update_priorities(batch.indices, learned.priorities)
         if isinstance(self.bonus, LearningBonus):
             self.bonus.learn(batch)
-        self.tracker.count_update(update)
+        self.tracker.count_update(learned)
 
     def _intrinsic(self, bonus: Bonus, transition: Transition) -> float:
         intrinsic = bonus.observe(transition)
-        if not abs(intrinsic) <= MAX_INTRINSIC:  # NaN is not, either
-            at = f"at step {self.tracker.training_steps + 1:,}"
-            raise NotFinite(f"the bonus must be finite, got {intrinsic} {at}; run offpiste check-bonus on it")
+        if not abs(intrinsic) <= MAX_INTRINSIC:  # `not <=` also catches NaN
+            advice = "run offpiste check-bonus on it"
+            raise NotFinite(f"the bonus must be finite in float32, got {intrinsic} {self._when}; {advice}")
         return intrinsic
+
+    @property
+    def _when(self) -> str:
+        return f"at step {self.tracker.training_steps + 1:,}"
 
     def _evaluation_step(self) -> Step:
         world, exploration = self._evaluation_world, self.config.exploration
         if self.tracker.between_episodes:
-            world.reset()
+            world.reset()  # coverage, which `begin_episode` counts, is of training only
         actions, noise = self._streams["evaluation actions"], self._streams["evaluation noise"]
         used_noise = noise if exploration.evaluation_noise else None
         action = self.agent.act(world.observation, exploration.epsilon_evaluation, actions, used_noise)
-        return self.tracker.count_evaluation(take_step(world, action, self.tracker.episode.steps))
+        return self.tracker.count_evaluation(take_step(world, action, episode_step=self.tracker.episode.steps))
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return, by object of the checkpoint, copies of the mutable state; `immutable` has the rest."""
+        """Return copies of the mutable state by checkpoint object: loop, agent, replay and bonus."""
         state = self.tracker.state()
         state[layout.LOOP] |= {
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
@@ -118,11 +126,11 @@ class Loop:
         return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return, by key, the objects that never change once they exist, each as a function that packs it."""
+        """Return the write-once objects by key, each as a function that serialises it where it is not saved yet."""
         return self.replay.immutable()
 
     def load_state(self, state: Mapping[str, dict[str, Any]], immutable: Mapping[str, bytes]) -> None:
-        """Restore from `state()` and `immutable()`."""
+        """Restore from `state()` and the bytes of `immutable()`."""
         loop = state[layout.LOOP]
         self.tracker.load_state(state)
         for name, draws in self._streams.items():

@@ -1,17 +1,20 @@
-"""Drive a study: submit attempts at its runs to workers, retry failures, and quarantine runs that retrying cannot help.
+"""Run a study on a cluster: submit its runs to workers, retry those that fail, quarantine those that cannot succeed.
 
-An attempt is one worker process that starts a run, or resumes it from its newest checkpoint. Up to two attempts per
-worker slot are in flight, so that no slot waits for the driver. What follows depends on how an attempt ended:
+An attempt is one execution of a run in a worker process; it resumes from the newest checkpoint if there is one. Two
+attempts are submitted per slot, one running and one queued, so that no slot idles. How an attempt ended decides what
+follows:
 
 finished        The run is done.
-paused, lost    Its worker was stopped, or its machine is gone. The run is submitted again; this is no failure.
-superseded      Another driver's attempt has taken over. The run is submitted again once that attempt stops.
-failed          The run is submitted again after a delay; the third failure in a row without a new checkpoint
-                quarantines it.
+paused          The worker was told to stop and saved a checkpoint. The run is submitted again, not counted as failed.
+lost            The worker's machine died. The same. (A worker process that dies alone has failed.)
+superseded      An attempt of another driver took over. The run is submitted again if that stops before it finishes.
+failed          The run is submitted again: at once if the attempt saved a checkpoint, otherwise after 15 s, then 60 s.
+                The third such failure in a row quarantines the run.
 not_retryable   Another attempt would fail the same way. The run is quarantined at once.
 
-A quarantined run is not tried again until `study retry` lifts its quarantine; the other runs continue. All that a
-driver needs to know is in the run folders, so it may be killed, and another may take over, at any time.
+A quarantined run is not tried again until `offpiste study retry` deletes its quarantine file; a driver that is still
+running sees that within seconds. The driver keeps no state of its own: all of it, the counts of failures included, is
+in the run folders, so it can be killed and restarted at any time.
 """
 
 import time
@@ -31,15 +34,17 @@ from offpiste.study.tries import count_failure, newest_manifest
 
 IN_FLIGHT_PER_SLOT = 2
 POLL_SECONDS = 5.0
-"""How often to check for a stop request and for lifted quarantines."""
+"""Between two looks for a stop request and for quarantine files that were deleted."""
 SUMMARY_SECONDS = 60.0
-"""How often to log a summary."""
+"""Between two summaries in the log."""
+RECHECK_SECONDS = status.STALE_SECONDS / 10
+"""Between two looks at a run that another driver's attempt has taken over."""
 UNREACHABLE_SECONDS = 60.0
-"""How long to wait before a run is tried again that failed while the store could not be reached."""
+"""Until a run is submitted again that failed while the store could not be reached."""
 
 
 class Workers(Protocol):
-    """What carries out attempts at runs: Ray, or a stand-in in tests."""
+    """Executes attempts: Ray, or a fake in tests."""
 
     def slots(self) -> int:
         """Return how many attempts can run at once."""
@@ -48,16 +53,17 @@ class Workers(Protocol):
         """Submit an attempt at a run."""
 
     def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
-        """Return the attempts that have ended, as run id and outcome; wait at most this long for the first."""
+        """Wait up to `seconds` for an attempt to end; return all that have, as run id and outcome."""
 
 
 @dataclass(frozen=True)
 class StudySummary:
-    """The runs of a study when its driver ended."""
+    """Counts of runs when the driver ended."""
 
     done: int
     failed: int
-    """Quarantined, or skipped because their folder cannot be resumed as this run."""
+    """Quarantined, or skipped because their folder belongs to another configuration, or to a shorter run of which only
+    results were kept."""
     unfinished: int
     """The rest: the study was stopped before they ended."""
 
@@ -71,7 +77,10 @@ def drive(
     *,
     accept_version: bool = False,
 ) -> StudySummary:
-    """Run a study until every run is done or has failed, or until `should_stop`."""
+    """Run a study until every run is done, quarantined or skipped, or until `should_stop`.
+
+    Workers look for the same stop request, in the store, and save a checkpoint by themselves.
+    """
     driver = _Driver(study, store, workers, log, accept_version)
     driver.read_store()
     next_poll, next_summary = 0.0, time.monotonic() + SUMMARY_SECONDS
@@ -81,7 +90,7 @@ def drive(
         if now >= next_poll:
             if not stopping and should_stop():
                 stopping = True
-                log(f"stopping: {len(driver.in_flight)} runs in flight save a checkpoint")
+                log(f"stopping: waiting for {len(driver.in_flight)} runs in flight, which save a checkpoint")
             driver.resubmit_lifted()
             next_poll = now + POLL_SECONDS
         if stopping and not driver.in_flight:
@@ -106,7 +115,7 @@ def time_left(seconds: float, done: int, left: int) -> str:
 
 @dataclass
 class _Driver:
-    """Every run is in exactly one of `ready_at`, `in_flight`, `done`, `quarantined` and `skipped`."""
+    """Each run id is in exactly one of `ready_at`, `in_flight`, `done`, `quarantined` and `skipped`."""
 
     study: Study
     store: Folder
@@ -114,26 +123,26 @@ class _Driver:
     log: Callable[[str], None]
     accept_version: bool
     ready_at: dict[str, float] = field(default_factory=dict)
-    """Runs to submit, in this order, each with the earliest time for it."""
+    """Runs waiting to be submitted, in the order of the queue, each with its earliest time (monotonic)."""
     in_flight: dict[str, str] = field(default_factory=dict)
-    """Runs submitted, each with its newest manifest at that moment."""
+    """Runs submitted, running or queued, each with its newest manifest then, to see later whether it progressed."""
     done: set[str] = field(default_factory=set)
     quarantined: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
-    """Runs whose folder holds another run, or only the results of a shorter one."""
+    """Runs whose folder belongs to another configuration, or keeps only results of a shorter run."""
     superseded: set[str] = field(default_factory=set)
-    """Runs, among those to submit, that another driver's attempt has taken over."""
+    """Runs that another driver's attempt had taken over when they were last looked at."""
     started: float = 0.0
     """When this driver started."""
     frames_before: int = 0
-    """Frames of the runs that were done by then."""
+    """Frames of the runs already done when this driver started."""
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.study.runs}
         self.marks = Marks(self.store, self.study, accept_version=self.accept_version)
 
     def read_store(self) -> None:
-        """Sort the runs by what their folders say; runs with progress are submitted before new ones."""
+        """Sort the runs by what their folders say; at the start, runs with progress are queued before new ones."""
         resumable: list[str] = []
         new: list[str] = []
         for seen in read_status(self.store, self.study, accept_version=self.accept_version):
@@ -145,7 +154,7 @@ class _Driver:
                 self.log(f"{seen.run_id} is skipped: {seen.note}")
             elif seen.state == "done" and (seen.only_results or self.study.keep == "all"):
                 self.done.add(seen.run_id)
-            else:
+            else:  # also one that is done but has its replay still: its attempt drops that
                 (resumable if seen.frames else new).append(seen.run_id)
         self.marks.mark_done(*self.done - self.marks.marked_done())
         self.ready_at = dict.fromkeys([*resumable, *new], 0.0)
@@ -187,7 +196,7 @@ class _Driver:
                     self.superseded.add(run_id)
 
     def resubmit_lifted(self) -> None:
-        """Make runs ready again whose quarantine was lifted."""
+        """Put runs back into the queue whose quarantine file is gone."""
         for run_id in sorted(self.quarantined):
             try:
                 lifted = layout.QUARANTINE not in self.store.below(run_id).list()
@@ -227,7 +236,8 @@ class _Driver:
         if tries.in_vain:
             self._quarantine(run_id, outcome)
             return
-        self.log(f"{run_id} failed, next try in {tries.delay:.0f} s: {outcome.error}")
+        soon = f"in {tries.delay:.0f} s" if tries.delay else "at once, since it had progressed"
+        self.log(f"{run_id} failed, next try {soon}: {outcome.error}")
         self.ready_at[run_id] = time.monotonic() + tries.delay
 
     def _quarantine(self, run_id: str, outcome: Outcome) -> None:
@@ -242,22 +252,23 @@ class _Driver:
         self.log(f"{run_id} is quarantined: {outcome.error}")
 
     def _is_taken_over(self, run_id: str, now: float) -> bool:
-        """Return whether another driver's attempt still works on a superseded run, or has finished it."""
-        later = now + status.STALE_SECONDS / 10
+        """Return whether to hold a superseded run back: it runs elsewhere, is done, or the store cannot be read."""
+        later = now + RECHECK_SECONDS
         try:
             run = self.runs[run_id]
             seen = status.read_one(self.store, run, self.study.bonus_sources, accept_version=self.accept_version)
         except StoreError:  # the store is unreachable for now
             self.ready_at[run_id] = later
             return True
-        if seen.state == "done":
-            del self.ready_at[run_id]
-            self.done.add(run_id)
-        elif seen.state == "running":
+        if seen.state == "running":
             self.ready_at[run_id] = later
-        else:
-            self.superseded.discard(run_id)
-        return run_id in self.superseded
+            return True
+        self.superseded.discard(run_id)
+        if seen.state != "done" or not (seen.only_results or self.study.keep == "all"):
+            return False  # what is done but has its replay still is completed by an attempt of ours
+        del self.ready_at[run_id]
+        self.done.add(run_id)
+        return True
 
     def _newest_manifest(self, run_id: str) -> str:
         try:
