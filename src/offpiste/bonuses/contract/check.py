@@ -32,14 +32,13 @@ from offpiste.bonuses.contract.play import (
     warm_up,
 )
 from offpiste.bonuses.contract.report import Check, CheckReport, Findings, Stop
+from offpiste.bonuses.contract.saving import saved_bonus, state_bytes
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch, as_in_a_run
 from offpiste.bonuses.contract.visits import judge_visits
 from offpiste.bonuses.registry import import_path, seeded_globals
 from offpiste.config import AgentConfig
-from offpiste.errors import kind_of
 from offpiste.parsing import from_dict
 from offpiste.seeding import generator_state
-from offpiste.store import arrays
 
 
 def check_bonus(
@@ -94,7 +93,7 @@ def _examine(
     _skip_what_is_declared(kind, watch)
     try:
         _compare_with_twin(watch, twin, steps[: lengths.saved_after])
-        saved = _saved(watch)
+        saved = saved_bonus(watch)
         restored = _compare_with_restored(watch, twin, other, saved, steps[lengths.saved_after : lengths.compared])
         _compare_scalars(watch, restored)
         del twin, other, restored
@@ -159,22 +158,6 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
     watch.findings.accept(Check.SEED)
 
 
-def _saved(watch: Watch) -> SavedBonus | None:
-    """Return the observed bonus as a run saves it, or None where it cannot be saved."""
-    findings = watch.findings
-    generator = generator_state(watch.specimen.generator)
-    try:
-        state = watch.specimen.call("state")
-        fault = _fault_of_state(state)
-    except Raised as raised:
-        fault = str(raised)
-    if fault is not None:
-        findings.fail(Check.STATE, fault)
-        findings.skip(Check.RESUME, "its state cannot be saved")
-        return None
-    return SavedBonus(arrays.pack(state), generator, watch.specimen.observed)
-
-
 def _compare_with_restored(
     watch: Watch, twin: Specimen, other: Specimen, saved: SavedBonus | None, steps: Sequence[Transition]
 ) -> Specimen | None:
@@ -216,7 +199,7 @@ def _play_small_game(kind: type[Any], options: Any, watch: Watch) -> None:
         small = Watch(specimen, findings, lambda _: None)
         for transition in islice(random_play(SMALL_GAME), SMALL_STEPS):
             small.step(transition)
-        if watch.findings.results[Check.RESUME].outcome == "ok" and (saved := _saved(small)) is not None:
+        if watch.findings.results[Check.RESUME].outcome == "ok" and (saved := saved_bonus(small)) is not None:
             restored.restore(saved)
     except (Raised, Stop) as error:
         watch.findings.fail(Check.SMALL, f"on {SMALL_GAME}, {error}; {advice}")
@@ -249,7 +232,7 @@ def _ask_for_scalars(watch: Watch) -> Mapping[str, float] | None:
     specimen, findings = watch.specimen, watch.findings
     if not watch.logs:
         return None
-    state, generator = _state_of(specimen), generator_state(specimen.generator)
+    state, generator = state_bytes(specimen), generator_state(specimen.generator)
     try:
         found = specimen.call("scalars")
     except Raised as raised:
@@ -261,20 +244,12 @@ def _ask_for_scalars(watch: Watch) -> Mapping[str, float] | None:
         drew_from.append("context.generator")
     if drew_from:
         findings.fail(Check.SCALARS, f"scalars drew from {drew_from[0]} {when}; return numbers that are already known")
-    if _state_of(specimen) != state:
+    if state_bytes(specimen) != state:
         findings.fail(Check.SCALARS, f"scalars changed what state() returns {when}; it must not change the bonus")
     if fault := fault_of_scalars(found):
         findings.fail(Check.SCALARS, f"{fault} ({when})")
         return None
     return dict(found)
-
-
-def _state_of(specimen: Specimen) -> bytes | None:
-    """Return the state of a bonus as bytes, or None where it cannot be saved, which another check reports."""
-    try:
-        return arrays.pack(specimen.call("state"))
-    except Exception:
-        return None
 
 
 def _restored(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
@@ -309,22 +284,6 @@ def _compare_with_new_process(
             )
 
 
-def _fault_of_state(state: Any) -> str | None:
-    if not isinstance(state, dict):
-        return f"state() must be a dictionary, got {kind_of(state)}; return arrays and JSON values by name"
-    for key, value in state.items():
-        name = f"state()[{key!r}]"
-        try:
-            arrays.pack({str(key): value})
-        except Exception as error:
-            return (
-                f"{name}, {kind_of(value)}, cannot be saved ({error}); return numpy arrays, numbers, strings or lists"
-            )
-        if not isinstance(key, str) or not _has_str_keys(value):
-            return f"{name} must have str keys only, since JSON makes them str; return two arrays, keys and values"
-    return None
-
-
 def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
     times = watch.specimen.milliseconds
     period = AgentConfig().update_period_steps
@@ -347,9 +306,3 @@ def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
 
 def _differ(one: float, other: float) -> bool:
     return one != other and not (math.isnan(one) and math.isnan(other))
-
-
-def _has_str_keys(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _has_str_keys(item) for key, item in value.items())
-    return not isinstance(value, list | tuple) or all(map(_has_str_keys, value))
