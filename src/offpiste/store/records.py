@@ -278,6 +278,8 @@ def conform(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
 
 def check_parquet(source: Path | io.BytesIO, wanted: pa.Schema) -> None:
     """Raise ValueError, or an error of pyarrow, for a file that is no Parquet or would fill the memory."""
+    if isinstance(source, Path) and not source.is_file():  # a pipe would never end
+        raise ValueError("it is no file")
     size = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
     if size > MAX_TABLE_BYTES:
         raise ValueError(f"it must have <= {MAX_TABLE_BYTES:,} bytes, got {size:,}")
