@@ -152,10 +152,10 @@ def change_object(run: Path, generator: Generator) -> str:
         return ""
     path = manifests[-1]
     try:
-        manifest = json.loads(path.read_text())
+        manifest = json.loads(_read(path))
         key = pick(generator, sorted(manifest["objects"]))
         entry = manifest["objects"][key]
-        data = _changed_object((run / entry["name"]).read_bytes(), generator)
+        data = _changed_object(_read(run / entry["name"]), generator)
         (run / entry["name"]).write_bytes(data)
         entry |= {"bytes": len(data), "blake2b": documents.checksum(data)}
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
@@ -168,7 +168,7 @@ def change_table(run: Path, generator: Generator) -> str:
     """Replace a table by one that is none of ours; marks and status no longer say its checksum."""
     for path in (run / "status.json", *run.glob("finished-*.json")):
         try:
-            values = json.loads(path.read_text())
+            values = json.loads(_read(path))
             values.pop("checksums" if path.name.startswith("finished") else "tables", None)
             _write_json(path, values)
         except (ValueError, AttributeError, OSError):
@@ -178,7 +178,7 @@ def change_table(run: Path, generator: Generator) -> str:
         return ""
     file: Path = pick(generator, found)
     try:
-        table = pq.ParquetFile(file).read()
+        table = pq.ParquetFile(pa.BufferReader(_read(file))).read()
     except (pa.ArrowException, OSError):
         return "spoilt already"
     pq.write_table(_changed_table(table, generator), file)
@@ -267,7 +267,7 @@ ATTACKS: tuple[Callable[[Path, Generator], str], ...] = (
 def _change_json(path: Path, generator: Generator) -> str:
     """Set, add or delete one value anywhere in a file, and sign it again."""
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(_read(path))
         spots = list(_spots(values))
         inside, key = pick(generator, spots)
         kind = int(generator.integers(10))
@@ -286,6 +286,13 @@ def _change_json(path: Path, generator: Generator) -> str:
     except (ValueError, KeyError, IndexError, AttributeError, OSError, TypeError):
         return "spoilt already"
     return f"{path.name} {key!r:.60}"
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a file that no other attack has replaced by a pipe or made too large."""
+    if not path.is_file() or path.stat().st_size > 10**8:
+        raise OSError("spoilt already")
+    return path.read_bytes()
 
 
 def _write_json(path: Path, values: Any) -> None:
@@ -339,10 +346,9 @@ def _changed_table(table: pa.Table, generator: Generator) -> pa.Table:
         return pa.table({name: pa.array([pick(generator, ["<b>", "\x1b[2J", "x" * 10**5])] * rows)})
     index = table.column_names.index(name)
     field = table.schema.field(name)
-    if kind == 3 and field.type == pa.float64():
-        return table.set_column(index, field, pa.array([pick(generator, [np.nan, np.inf, 1e308])] * len(table)))
-    if kind == 4 and field.type == pa.int64():
-        return table.set_column(index, field, pa.array([int(pick(generator, [2**63 - 1, -(2**63), -1]))] * len(table)))
+    values = {pa.float64(): [np.nan, np.inf, 1e308], pa.int64(): [2**63 - 1, -(2**63), -1]}.get(field.type)
+    if kind in (3, 4) and values:
+        return table.set_column(index, field, pa.array([pick(generator, values)] * len(table), field.type))
     if kind == 5 and field.type == pa.string():
         long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**6, np.int32)), ["x" * 20_000])
         return pa.table({name: long})

@@ -33,7 +33,7 @@ class Ended:
         if self.code < 0:
             too_long = self.seconds >= SECONDS
             return f"took over {SECONDS:.0f} s" if too_long else f"killed by {signal.Signals(-self.code).name}"
-        lines = [line for line in self.err.splitlines() if line.strip()]
+        lines = [line for line in self.err.splitlines() if line.strip() and not line.startswith(" ")]
         if self.code == CRASHED or "Traceback (most recent call last)" in self.err:
             return f"traceback: {lines[-1] if lines else ''}"
         return "" if self.code in (0, 1, 75) else f"exit code {self.code}: {lines[-1] if lines else ''}"
