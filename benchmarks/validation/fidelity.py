@@ -16,7 +16,6 @@ implementation, iteration (from 0) and mean_train_return.
 
 import argparse
 import csv
-import json
 import math
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from scipy import stats
 from offpiste.analysis.reference import read_dopamine
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.run.train import Progress, train
+from offpiste.store.documents import read_run
 from offpiste.store.records import from_parquet
 from offpiste.store.run_folder import mismatch
 from offpiste.store.storage import Folder
@@ -220,8 +220,9 @@ def compare(planned: Planned, published: Returns) -> list[Compared]:
     folder = RECORDS / planned.name
     if not folder.exists():
         return []
-    about = json.loads((folder / "run.json").read_bytes())
-    if why := mismatch(about, planned.config, accept_version=True):
+    stored = read_run(Folder(folder))
+    why = "no run" if stored is None else mismatch(stored, planned.config, accept_version=True)
+    if stored is None or why:
         raise SystemExit(f"{folder} holds {why}")
     episodes = from_parquet((folder / "episodes.parquet").read_bytes())
     before = planned.config.agent.min_history_steps
@@ -229,7 +230,7 @@ def compare(planned: Planned, published: Returns) -> list[Compared]:
     return [
         Compared(
             planned.name,
-            about["results_version"],
+            stored.results_version,
             row["iteration"],
             row["return_mean"],
             random_play,

@@ -170,6 +170,23 @@ def retype(run: Path) -> None:
     pq.write_table(pa.table({"iteration": ["one"], "phase": ["train"], "complete": [True]}), run / "iterations.parquet")
 
 
+def add_column(name: str) -> Callable[[Path], object]:
+    def add(run: Path) -> None:
+        rows = pq.ParquetFile(run / "iterations.parquet").read()
+        pq.write_table(rows.append_column(name, pa.array(["x"] * len(rows))), run / "iterations.parquet")
+
+    return add
+
+
+def drop_column(name: str) -> Callable[[Path], object]:
+    def drop(run: Path) -> None:
+        pq.write_table(
+            pq.ParquetFile(run / "iterations.parquet").read().drop_columns([name]), run / "iterations.parquet"
+        )
+
+    return drop
+
+
 @pytest.mark.parametrize(
     ("harm", "kind", "told", "left"),
     [
@@ -180,7 +197,10 @@ def retype(run: Path) -> None:
         (cut("iterations.parquet"), "damaged table", "cut short", 1),
         (lambda run: (run / "iterations.parquet").write_bytes(b""), "damaged table", "cut short", 1),
         (scramble, "damaged table", "cannot be read", 1),
-        (retype, "damaged table", "cannot be read", 1),
+        (retype, "damaged table", "iteration must be int64, got string", 1),
+        (add_column("run"), "damaged table", "neither run nor filename", 1),
+        (add_column("FileName"), "damaged table", "neither run nor filename", 1),
+        (drop_column("steps"), "damaged table", "steps is missing", 1),
         (lambda run: (run / "iterations.parquet").unlink(), "no records", "not one iteration", 1),
     ],
 )
@@ -462,6 +482,14 @@ def test_links_are_followed_but_never_in_circles(store: Folder, tmp_path: Path) 
     assert results.warnings == []
 
 
+def test_a_folder_whose_name_is_no_text_is_named_and_the_others_are_read(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    path_of(store, "freeway/\udcff").mkdir()
+    results = load(store)
+    assert [run.name for run in results.runs] == [name]
+    assert [(warning.kind, warning.where) for warning in results.warnings] == [("folder not read", "freeway")]
+
+
 def test_folders_that_are_nested_without_end_are_not_read_and_named(store: Folder) -> None:
     name = write_run(store, config_of(), THREE)
     path_of(store, "/".join("d" * 40)).mkdir(parents=True)
@@ -480,13 +508,15 @@ def test_a_damaged_status_is_named_and_the_run_is_read(store: Folder, status: st
 
 
 def test_a_table_that_would_fill_the_memory_is_not_read(store: Folder) -> None:
-    """Two million rows share one long text, which the file holds once."""
+    """Two hundred thousand rows share one long text, which the file holds once."""
     bad = write_run(store, config_of(seed=0), THREE)
     write_run(store, config_of(seed=1), THREE)
-    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000_000, pa.int32()), ["x" * 10_000])
     file = path_of(store, f"{bad}/iterations.parquet")
-    pq.write_table(pa.table({"phase": rows}), file, compression="zstd")
-    assert file.stat().st_size < 10**5
+    zeros = pa.array(np.zeros(200_000, np.int32))
+    rows = pq.ParquetFile(file).read().take(zeros)
+    long = pa.DictionaryArray.from_arrays(zeros, ["x" * 100_000])
+    pq.write_table(rows.set_column(rows.column_names.index("phase"), "phase", long), file, compression="zstd")
+    assert file.stat().st_size < 10**6
     results = load(store)
     assert [(warning.kind, warning.where) for warning in results.warnings if warning.kind == "damaged table"] == [
         ("damaged table", bad)

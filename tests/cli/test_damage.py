@@ -99,7 +99,8 @@ def test_checkpoints_of_another_run_are_refused(run: Path, command: str, capsys:
 
 
 def change_status(run: Path, **values: Any) -> None:
-    (run / "status.json").write_text(json.dumps(json.loads((run / "status.json").read_text()) | values))
+    stored = documents.unsigned(json.loads((run / "status.json").read_text()))
+    (run / "status.json").write_text(json.dumps(documents.signed(stored | values)))
 
 
 def test_a_run_without_its_run_json_is_not_given_another(run: Path) -> None:

@@ -18,6 +18,7 @@ from offpiste.errors import CheckpointError, Damaged
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
+from offpiste.store import documents
 from offpiste.store.checkpoints import begin_attempt
 from offpiste.store.records import from_parquet
 from offpiste.store.run_folder import finished_frames, finished_tables, holds_only_results, mark_finished
@@ -148,7 +149,11 @@ def test_finished_is_marked_once_per_target_and_no_late_status_reverts_it(tmp_pa
         "finished-000000000120.json",
         "finished-000000000240.json",
     ]
-    late = json.loads(folder.get("status.json") or b"") | {"state": "running", "frames": 80, "target_frames": 120}
+    late = documents.unsigned(json.loads(folder.get("status.json") or b"")) | {
+        "state": "running",
+        "frames": 80,
+        "target_frames": 120,
+    }
     folder.put("status.json", json.dumps(late).encode())
     seen = status.read_one(Folder(tmp_path), RUN)
     assert (seen.state, seen.frames) == ("done", 240)

@@ -30,7 +30,7 @@ from offpiste.store.checkpoints import (
     refuse_unfit,
     withdraw_attempt,
 )
-from offpiste.store.documents import checksum
+from offpiste.store.documents import checksum, signed
 from offpiste.store.records import (
     LOGGED,
     AttemptRow,
@@ -199,7 +199,7 @@ class _Attempt:
         status |= {} if self.tables is None else {"tables": self.tables}
         status |= {"host": self.about.host, "job": slurm_job()}
         self.checkpoints.stop_if_superseded()
-        self.folder.put(layout.STATUS, json.dumps(status).encode())
+        self.folder.put(layout.STATUS, json.dumps(signed(status)).encode())
 
     def _record(self, step: Step) -> None:
         if step.episode is not None:

@@ -230,7 +230,7 @@ def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
 
 def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
     """Write the description of an attempt, replacing an older one."""
-    folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(dict(about)).encode())
+    folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(documents.signed(about)).encode())
 
 
 def withdraw_attempt(folder: Folder, attempt: str) -> None:
@@ -243,9 +243,9 @@ def read_attempts(folder: Folder) -> list[dict[str, Any]]:
     rows = []
     for attempt in attempt_names(folder):
         try:
-            values = documents.read(folder, f"{layout.ATTEMPTS}/{attempt}.json") or {}
+            values = documents.unsigned(documents.read(folder, f"{layout.ATTEMPTS}/{attempt}.json") or {})
             row = from_dict(AttemptRow, documents.known(AttemptRow, values) | {"attempt": attempt})
-        except (Damaged, ConfigError):
+        except (Damaged, ConfigError, ValueError):
             continue
         rows.append(vars(row))
     return rows

@@ -121,7 +121,7 @@ def read_run(folder: Folder) -> StoredRun | None:
 def read_status(folder: Folder) -> StoredStatus:
     """Return what status.json says, nothing if there is none; raise `Damaged` if it cannot be used."""
     values = read(folder, layout.STATUS) or {}
-    return _refused(folder, layout.STATUS, lambda: _parse_status(values))
+    return _refused(folder, layout.STATUS, lambda: _parse_status(unsigned(values)))
 
 
 def read(folder: Folder, name: str, max_bytes: int = MAX_BYTES) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.records import TABLES
-from offpiste.store.storage import Folder
+from offpiste.store.storage import NO_NAME, Folder
 
 MAX_LEVELS = 32
 """Of folders, from a store to its runs."""
@@ -52,6 +52,9 @@ def find_runs(root: Folder, pool: ThreadPoolExecutor) -> tuple[list[str], list[S
                 what = "a run folder without run.json: half written, or half deleted"
                 skipped.append(Skipped("missing run.json", name, what))
             else:
+                if NO_NAME in found[1]:
+                    what = "it holds a folder whose name is not UTF-8; rename it"
+                    skipped.append(Skipped("folder not read", name, what))
                 following += [path for path in _below(name, found[1]) if not seen.before(path)]
         level = following
     if level:
@@ -80,7 +83,7 @@ class _Seen:
 
 def _below(name: str, folders: list[str]) -> Iterator[str]:
     for folder in folders:
-        if not folder.startswith(".") and (name or folder != layout.PUBLISHED):
+        if not folder.startswith((".", NO_NAME)) and (name or folder != layout.PUBLISHED):
             yield f"{name}/{folder}".lstrip("/")
 
 

@@ -277,11 +277,15 @@ def conform(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
 
 
 def check_parquet(source: Path | io.BytesIO, wanted: pa.Schema) -> None:
-    """Raise ValueError, or an error of pyarrow, for a file that is no Parquet or would fill the memory."""
+    """Raise ValueError, or an error of pyarrow, for a file that is not of this table or would fill the memory."""
+    if isinstance(source, Path) and not source.is_file():  # a pipe would never end
+        raise ValueError("it is no file")
     size = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
     if size > MAX_TABLE_BYTES:
         raise ValueError(f"it must have <= {MAX_TABLE_BYTES:,} bytes, got {size:,}")
-    metadata = pq.read_metadata(source)
+    with pq.ParquetFile(source) as file:
+        metadata, columns = file.metadata, file.schema_arrow
+    _check_columns(columns, wanted)
     if metadata.num_rows > MAX_ROWS:
         raise ValueError(f"it must have <= {MAX_ROWS:,} rows, got {metadata.num_rows:,}")
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
@@ -295,6 +299,21 @@ def check_parquet(source: Path | io.BytesIO, wanted: pa.Schema) -> None:
         needed += sum(map(text_bytes, found.columns))
     if needed > MAX_DECOMPRESSED_BYTES:
         raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
+
+
+def _check_columns(found: pa.Schema, wanted: pa.Schema) -> None:
+    """Raise ValueError for columns of another type, and for those that readers add themselves."""
+    names = [name.casefold() for name in found.names]  # as DuckDB compares them
+    if len({*names}) < len(names) or {*names} & {"run", "filename"}:
+        raise ValueError("columns must have different names, and neither run nor filename")
+    for field in wanted:
+        if field.name not in found.names:
+            if not field.nullable:
+                raise ValueError(f"{field.name} is missing")
+            continue
+        kind = found.field(field.name).type
+        if kind not in (field.type, pa.null()) and not (is_encoded_text(kind) and field.type == pa.string()):
+            raise ValueError(f"{field.name} must be {field.type}, got {kind}")
 
 
 def read_parquet(data: bytes, wanted: pa.Schema) -> pa.Table:

@@ -106,14 +106,14 @@ class Folder:
     def entries(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """Return the sorted names of the objects, and those of the folders, directly below a prefix."""
         found = [*self._listed(prefix)]
-        files = sorted(info.base_name for info in found if info.type == fs.FileType.File)
-        folders = sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        files = sorted(_name(info) for info in found if info.type == fs.FileType.File)
+        folders = sorted(_name(info) for info in found if info.type == fs.FileType.Directory)
         return files, folders
 
     def stat(self, prefix: str = "") -> dict[str, Stat]:
         """Return size and time of the objects directly below a prefix, by name, from one listing."""
         found = (info for info in self._listed(prefix) if info.type == fs.FileType.File)
-        return {info.base_name: Stat(info.size, info.mtime_ns / 1e9) for info in found}
+        return {_name(info): Stat(info.size, info.mtime_ns / 1e9) for info in found}
 
     def _listed(self, prefix: str) -> Iterator[Any]:
         path = f"{self._root}/{prefix}".rstrip("/")
@@ -121,7 +121,7 @@ class Folder:
             f"list {prefix or 'objects'} in {self.location}",
             lambda: self._fs.get_file_info(fs.FileSelector(path, allow_not_found=True)),
         )
-        return (info for info in found if not info.base_name.endswith(_UNFINISHED))
+        return (info for info in found if not _name(info).endswith(_UNFINISHED))
 
     def sweep(self, prefix: str, seconds: float) -> None:
         """Delete temporary files of writes to a local disk that began this long ago and never finished."""
@@ -152,6 +152,17 @@ class Folder:
             if not self._secrets:
                 failure.__cause__ = error
         raise failure  # outside the handler: its context would be an error that may hold a secret
+
+
+NO_NAME = "\ufffd"
+"""Stands for a name that is not UTF-8, which cannot be opened."""
+
+
+def _name(info: Any) -> str:
+    try:
+        return str(info.base_name)
+    except UnicodeDecodeError:
+        return NO_NAME
 
 
 _FAILURES = (ArrowException, ImportError, OSError, ValueError)

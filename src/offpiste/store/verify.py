@@ -34,9 +34,11 @@ def verify_run(folder: Folder) -> Verified:
     attempts = (f"{layout.ATTEMPTS}/{attempt}.json" for attempt in attempt_names(folder))
     for name in (layout.RESULTS, layout.QUARANTINE, *attempts):
         try:
-            found.files += documents.read(folder, name) is not None
-        except Damaged as error:
-            found.damage.append(str(error))
+            values = documents.read(folder, name)
+            found.files += values is not None
+            documents.unsigned(values or {})
+        except (Damaged, ValueError) as error:
+            found.damage.append(f"{name} is damaged: {error}")
     return found
 
 

@@ -1,0 +1,387 @@
+"""Damaged and hostile stores, under every command that reads a store or trains in one.
+
+A store of real runs, a bundle beside it and imported curves are copied, harmed at random (`fuzz_harm`), and read by
+each command in a process of its own, forked from one that has loaded everything, with limits on memory and time. Bar,
+for every case and command:
+
+- no traceback, no crash, and no more memory or time than the limits, but for a traceback of training from a checkpoint
+  in which an attacker has replaced an object and its checksum;
+- nothing silently wrong: of a damaged store, what `digest`, `eval`, `load` and resumed training say is what they say of
+  the whole one, unless they warn of it; and `verify` finds what was changed;
+- no module of the store or the current folder is imported, and neither the secret in the environment nor that in a file
+  beside the store is in any output;
+- no control character on the terminal, and no tag or attribute in any page that the page of the whole store lacks.
+
+A case follows from its number and --seed alone; `--only NUMBER` runs one, and `--keep FOLDER` leaves it there.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, change_object, damage
+from benchmarks.faults.fuzz_workers import CRASHED, Ended, forked
+from offpiste.cli import main as offpiste
+from offpiste.config import RunConfig
+from offpiste.methods import base_run
+from offpiste.parsing import from_dict
+from offpiste.seeding import stream
+from offpiste.store import documents
+
+DAMAGED, HOSTILE = 1_000, 300
+QUICK_DAMAGED, QUICK_HOSTILE = 24, 16
+METHODS = ("cts", "epsilon_greedy", "rnd")
+FRAMES, LONGER = (30, 60), 75
+CONTROL = {*map(chr, (*range(9), *range(11, 32), *range(127, 160))), "\u202e"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One harmed store."""
+
+    number: int
+    hostile: bool
+
+    @property
+    def name(self) -> str:
+        """How it is called in the output."""
+        return f"{'hostile' if self.hostile else 'damaged'} {self.number}"
+
+
+def main() -> int:
+    """Run all cases and return 0 if the bar holds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{QUICK_DAMAGED} damaged and {QUICK_HOSTILE} hostile stores"
+    )
+    parser.add_argument("--damaged", type=int, help="how many damaged stores")
+    parser.add_argument("--hostile", type=int, help="how many hostile stores")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--keep", type=Path, help="leave stores and reports of cases that fail here")
+    options = parser.parse_args()
+    damaged, hostile = (QUICK_DAMAGED, QUICK_HOSTILE) if options.quick else (DAMAGED, HOSTILE)
+    damaged = damaged if options.damaged is None else options.damaged
+    hostile = hostile if options.hostile is None else options.hostile
+    cases = [Case(number, number >= damaged) for number in range(damaged + hostile)]
+    if options.only is not None:
+        cases = [case for case in cases if case.number == options.only]
+    os.environ["AWS_SECRET_ACCESS_KEY"] = os.environ["OFFPISTE_FUZZ_SECRET"] = SECRET
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
+        failures = fuzz(cases, options.seed, Path(scratch), options.processes, options.keep)
+    minutes = (time.monotonic() - started) / 60
+    for failure in failures:
+        print(f"missed: {failure}")
+    print(f"{len(cases)} stores ({damaged} damaged, {hostile} hostile) in {minutes:.1f} min: {len(failures)} misses")
+    return 1 if failures or not cases else 0
+
+
+def fuzz(cases: list[Case], seed: int, scratch: Path, processes: int = 1, keep: Path | None = None) -> list[str]:
+    """Run cases in several processes and return what went wrong."""
+    preload()
+    whole = Whole(scratch / "whole")
+    if processes == 1:
+        return [failure for case in cases for failure in try_case(case, whole, seed, scratch / "lane", keep)]
+    lanes = []
+    for index in range(processes):
+        lanes.append(os.fork())
+        if lanes[-1] == 0:
+            _lane(index, cases[index::processes], whole, seed, scratch, keep)
+    found: list[str] = []
+    for index, lane in enumerate(lanes):
+        _, status = os.waitpid(lane, 0)
+        result = scratch / f"lane-{index}.json"
+        found += json.loads(result.read_text()) if result.exists() else [f"a process of ours ended with {status}"]
+    return found
+
+
+def _lane(index: int, cases: list[Case], whole: "Whole", seed: int, scratch: Path, keep: Path | None) -> None:
+    """Run cases, write what went wrong, and end this process."""
+    failures: list[str] = []
+    try:
+        for case in cases:
+            failures += try_case(case, whole, seed, scratch / f"lane-{index}", keep)
+    except BaseException:
+        failures.append(traceback.format_exc())
+    (scratch / f"lane-{index}.json").write_text(json.dumps(failures))
+    os._exit(0)
+
+
+def preload() -> None:
+    """Import all that commands import, once."""
+    import duckdb  # noqa: F401
+    import matplotlib.pyplot  # noqa: F401, ICN001
+    import torch
+
+    import offpiste.analysis.bundling
+    import offpiste.cli.study
+    import offpiste.cli.verify
+    import offpiste.report.page
+    import offpiste.run.digest
+    import offpiste.run.train
+    import offpiste.run.video  # noqa: F401
+    from offpiste.agent.sum_tree import SumTree
+    from offpiste.run.parts import new_agent
+    from offpiste.worlds.registry import open_world
+
+    torch.set_num_threads(1)
+    SumTree(4).set(np.array([1]), np.array([1.0]))  # loads compiled code
+    SumTree(4).find(np.array([0.0]))
+    run = config("cts", 0, 30)
+    world = open_world(run.game, run.world, stream(0, "fuzz"), 0)
+    new_agent(run, world).greedy_action(world.reset()[0])  # which imports much of torch
+
+
+def config(method: str, seed: int, frames: int) -> RunConfig:
+    """Return a tiny run."""
+    base = base_run("deep_sea_3", method)
+    return from_dict(RunConfig, {"frames": frames, "seed": seed, "agent": {"replay_capacity": 100}}, base=base)
+
+
+class Whole:
+    """The store that is harmed, and what commands say of it as long as it is whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "store").mkdir(parents=True)
+        ended = forked(self._make, folder)
+        assert ended.code == 0, ended.err
+        store = folder / "store"
+        self.runs = sorted(str(path.parent.relative_to(store)) for path in store.rglob("run.json"))
+        (folder / "case").mkdir()
+        copied = folder / "case" / "store"
+        shutil.copytree(folder / "store", copied)
+        self.says: dict[str, Ended] = {}
+        for name, words in commands(self.runs[0]).items():
+            self.says[name] = forked(lambda words=words: run(words), folder / "case")  # type: ignore[misc]
+            assert self.says[name].code == 0, (name, self.says[name].err)
+        self.marks = Marks(folder / "case" / "report" / "index.html").found
+
+    def _make(self) -> int:
+        from offpiste.analysis.reference import Published, object_name
+        from offpiste.run.train import train
+        from offpiste.store import checkpoints
+        from offpiste.store.storage import Folder
+
+        checkpoints.secrets.token_hex = lambda _: "abcdef"  # type: ignore[attr-defined]
+        store = self.folder / "store"
+        for seed, method in enumerate(METHODS):
+            for frames in FRAMES:
+                train(config(method, seed, frames), Folder(store / config(method, seed, frames).run_id))
+        running = config("cts", 7, FRAMES[0])
+        folder = store / running.run_id
+        train(running, Folder(folder))
+        for path in folder.glob("finished-*.json"):
+            path.unlink()
+        shutil.rmtree(folder / "tables")
+        status = documents.unsigned(json.loads((folder / "status.json").read_text())) | {"state": "running"}
+        del status["tables"]
+        (folder / "status.json").write_text(json.dumps(documents.signed(status)))
+        curves = Published("s", "freeway", "a", None, "f", "0", {}, "0", True, 1_000_000, ((1.0, 2.0), (3.0, None)))
+        Folder(store).put(object_name(curves), json.dumps(vars(curves)).encode())
+        return 0
+
+
+def commands(run_name: str) -> dict[str, list[str]]:
+    """Return the commands that are tried, by name."""
+    run_path = f"store/{run_name}"
+    return {
+        "status": ["study", "status", "study.toml", "--store", "store"],
+        "status --json": ["study", "status", "study.toml", "--store", "store", "--json"],
+        "verify": ["verify", "store"],
+        "eval": ["eval", run_path, "--episodes", "2"],
+        "watch": ["watch", run_path, "--steps", "4", "--out", "watch.gif"],
+        "digest": ["digest", run_path],
+        "load": ["load"],
+        "bundle": ["bundle", "store", "--out", "bundle"],
+        "report": ["report", "store", "--out", "report", "--allow-mixed"],
+        "train": ["train", "run.toml"],
+    }
+
+
+def run(words: list[str]) -> int:
+    """Run one command in the current folder, in which the store is `store`."""
+    if words == ["load"]:
+        return load_all()
+    if words[0] == "train":
+        return train_on()
+    if words[0] == "study":
+        study = {"games": ["deep_sea_3"], "methods": [*METHODS], "seeds": [0, 1, 2], "frames": FRAMES[1]}
+        text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in study.items())
+        Path("study.toml").write_text(f"{text}[settings.agent]\nreplay_capacity = 100\n")
+    return offpiste(words)
+
+
+def load_all() -> int:
+    """Print what `offpiste.load` says of each run, and its warnings."""
+    from offpiste.analysis.load import load
+    from offpiste.errors import OffpisteError
+
+    try:
+        results = load("store")
+        rows: dict[str, Any] = {each.name: [each.frames, each.state, each.game, each.method] for each in results.runs}
+        for table in ("iterations", "episodes", "scalars", "cells"):
+            for row in results.query(f"FROM {table}").to_pylist():
+                if row.get("name") != "steps_per_second":
+                    rows[row["run"]].append([repr(value) for value in row.values()])
+    except OffpisteError as error:
+        print(f"offpiste: {error!r}", file=sys.stderr)
+        return 1
+    print(json.dumps({"runs": rows, "warned": [each.where for each in results.warnings]}))
+    return 0
+
+
+def train_on() -> int:
+    """Train the first run on, and print its digest."""
+    from offpiste.errors import OffpisteError
+    from offpiste.run.digest import digest
+    from offpiste.run.train import train
+    from offpiste.store.storage import Folder
+
+    wanted = config(METHODS[0], 0, LONGER)
+    folder = Folder(f"store/{wanted.run_id}")
+    try:
+        print(train(wanted, folder).state, digest(folder, lambda _: None))
+    except OffpisteError as error:
+        print(f"offpiste: {error!r}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None) -> list[str]:
+    """Harm a copy of the store, run every command on it, and return what went wrong."""
+    shutil.rmtree(lane, ignore_errors=True)
+    lane.mkdir()
+    shutil.copytree(whole.folder / "store", lane / "store")
+    (lane / "secret").write_text(SECRET)
+    for folder in (lane, lane / "store"):
+        (folder / "evil.py").write_text(EVIL)
+    generator = stream(seed, f"fuzz {case.number}")
+    before = os.getcwd()  # noqa: PTH109
+    os.chdir(lane)
+    try:
+        harm = (attack if case.hostile else damage)(lane / "store", generator)
+    finally:
+        os.chdir(before)
+    changed = _changed(whole.folder / "store", lane / "store") if not case.hostile else set()
+    failures = []
+    for name, words in commands(whole.runs[0]).items():
+        ended = forked(lambda words=words: run(words), lane)  # type: ignore[misc]
+        # Training restores what a checkpoint holds, and trusts it where its checksum is right (docs/security.md).
+        trusted = name == "train" and change_object.__name__ in harm and ended.code == CRASHED
+        wrong = ["" if trusted else ended.crash, *leaks(lane, name, ended)]
+        if not ended.crash and not case.hostile:
+            wrong += [JUDGES[name](ended, whole.says[name], changed)] if name in JUDGES else []
+        if name == "report" and ended.code == 0:
+            wrong += Marks(lane / "report" / "index.html").beyond(whole.marks)
+        failures += [f"{case.name}, {name}: {why} ({harm})" for why in wrong if why]
+    print("\n".join(failures), end="\n" * bool(failures), file=sys.stderr, flush=True)
+    if failures and keep is not None:
+        with suppress(shutil.Error):  # pipes cannot be copied
+            shutil.copytree(lane, keep / str(case.number), symlinks=True, dirs_exist_ok=True)
+    return failures
+
+
+def _changed(whole: Path, harmed: Path) -> set[str]:
+    """Return the names of the files that were changed; none if files are missing, which may have listed the others."""
+    files = [path for path in whole.rglob("*") if path.is_file()]
+    pairs = [(path, harmed / path.relative_to(whole)) for path in files]
+    if not all(other.is_file() for _, other in pairs):
+        return set()
+    return {str(path.relative_to(whole)) for path, other in pairs if path.read_bytes() != other.read_bytes()}
+
+
+Judge = Callable[[Ended, Ended, set[str]], str]
+
+
+def judge_same(ended: Ended, whole: Ended, _: set[str]) -> str:
+    """Return what is wrong with an answer that differs without a warning."""
+    silent = ended.code == 0 and not ended.err.strip()
+    return f"silently wrong: {ended.out[:200]!r}" if silent and ended.out != whole.out else ""
+
+
+def judge_training(ended: Ended, whole: Ended, _: set[str]) -> str:
+    """Return what is wrong with a run that was resumed and ended otherwise."""
+    return f"silently wrong: {ended.out[:200]!r}" if ended.code == 0 and ended.out != whole.out else ""
+
+
+def judge_load(ended: Ended, whole: Ended, _: set[str]) -> str:
+    """Return which run is read otherwise without a warning about it."""
+    if ended.code:
+        return ""
+    said, expected = json.loads(ended.out), json.loads(whole.out)
+    for name, rows in expected["runs"].items():
+        if said["runs"].get(name) != rows and name not in said["warned"]:
+            return f"silently wrong: {name} is {'read otherwise' if name in said['runs'] else 'left out'}"
+    return ""
+
+
+def judge_verify(ended: Ended, _: Ended, changed: set[str]) -> str:
+    """Return what was changed and not found; nothing lists the mark of a first checkpoint."""
+    signed = {name for name in changed if not name.endswith("checkpointed.json") and not name.startswith("published/")}
+    return f"did not find {min(signed)}" if signed and ended.code == 0 else ""
+
+
+JUDGES: dict[str, Judge] = {
+    "digest": judge_same,
+    "eval": judge_same,
+    "load": judge_load,
+    "train": judge_training,
+    "verify": judge_verify,
+}
+
+
+def leaks(lane: Path, name: str, ended: Ended) -> list[str]:
+    """Return what came out that must not: secrets, imports, control characters, files."""
+    found = []
+    text = ended.out + ended.err
+    with suppress(OSError):
+        text += "".join(path.read_text(errors="replace") for path in sorted((lane / "report").rglob("*.*ml")))
+    if SECRET in text:
+        found.append("shows a secret")
+    if name != "load" and CONTROL & {*ended.out, *ended.err}:
+        found.append(f"control characters {CONTROL & {*ended.out, *ended.err}}")
+    for path in (lane / "imported", lane / "store" / "imported", lane / "PWNED"):
+        if path.exists():
+            found.append(f"made {path.name}")
+            path.unlink()
+    return found
+
+
+class Marks(HTMLParser):
+    """The kinds of tags of a page, each with the names of its attributes."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page.read_text(errors="replace"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Record a tag, and any value of a link that a browser would run."""
+        live = [name for name, value in attrs if (value or "").strip().lower().startswith(("javascript:", "http"))]
+        self.found.add(" ".join([tag, *sorted(name for name, _ in attrs), *(f"live {name}" for name in live)]))
+
+    def beyond(self, harmless: set[str]) -> list[str]:
+        """Return what may do harm: scripts, handlers of events, frames, and links that run."""
+        words = {word for mark in self.found - harmless for word in mark.split()}
+        live = {word for word in words if word.startswith("on")} | words & {"script", "iframe", "object", "live"}
+        return [f"live tags in the page: {sorted(self.found - harmless)[:3]}"] if live else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,17 @@
+"""A few damaged and hostile stores under every command; `benchmarks/faults/fuzz.py` tries a thousand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.slow
+def test_no_store_ends_a_command_in_a_traceback_or_is_silently_wrong() -> None:
+    words = ["-m", "benchmarks.faults.fuzz", "--damaged", "3", "--hostile", "3", "--processes", "1"]
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ": 0 misses" in done.stdout
