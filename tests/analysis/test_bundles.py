@@ -1,7 +1,10 @@
 """The runs of a bundle, read as those of a store are, from whomever they come."""
 
+import functools
 import hashlib
+import http.server
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,3 +109,26 @@ def test_a_run_that_claims_more_frames_than_its_iterations_have_is_not_complete(
     manifest["runs"][0]["frames"] = 10**12
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     assert [(run.frames, run.complete) for run in load(bundle).runs] == [(1_200, False), (1_200, True)]
+
+
+def test_a_bundle_on_a_web_server_is_read_as_one_on_a_disk_and_needs_no_listing(bundle: Path) -> None:
+    asked: list[str] = []
+
+    class Served(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            asked.append(self.path)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Served, directory=str(bundle)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        there, here = (summarise(load(location)) for location in (address, str(bundle)))
+        with pytest.raises(StoreError, match="from a web server only bundles can be read"):
+            load(f"{address}/nowhere")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [(found.run.name, found.area) for found in there] == [(found.run.name, found.area) for found in here]
+    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    listed = {"/manifest.json", *("/" + file["name"] for file in files)}
+    assert set(asked) <= listed | {"/nowhere/manifest.json"}

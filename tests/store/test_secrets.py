@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from offpiste.cli import main
 from offpiste.errors import StoreError
-from offpiste.store import storage
+from offpiste.store import bucket
 from offpiste.store.storage import Folder
 
 NOBODY = "region=us-east-1&scheme=http&endpoint_override=127.0.0.1:1"
@@ -69,7 +69,7 @@ def test_no_part_of_a_secret_is_ever_shown(s3_environment: None, shape: str, sec
         shown += [folder.location, repr(folder), str(vars(folder)), folder.below("inner").location]
         if location.startswith("s3"):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(storage, "_S3_ATTEMPTS", 1)
+                patch.setattr(bucket, "MAX_RETRIES", 0)
                 Folder(location).get("object")
     except StoreError as error:
         shown.append(full_text(error))
@@ -138,7 +138,7 @@ ACTIONS = {
 @pytest.mark.parametrize("message", ["it was hush2/3", "hush2%2F3", "HUSH2", "Credential=hush1/20"])
 def test_an_error_of_the_library_that_holds_a_secret_is_hidden(action: str, message: str) -> None:
     folder = Folder("s3://hush1:hush2%2F3@bucket/runs?region=x")
-    folder._fs = Broken(message)
+    folder._backend = Broken(message)  # type: ignore[assignment]
     with pytest.raises(StoreError, match=r"s3://bucket/runs\?region=x.* the reason is hidden") as failed:
         ACTIONS[action](folder)
     assert message not in full_text(failed.value)
@@ -148,7 +148,7 @@ def test_an_error_of_the_library_that_holds_a_secret_is_hidden(action: str, mess
 @pytest.mark.parametrize("account", ["", "KEY:hush@"])
 def test_any_other_error_of_the_library_is_shown(action: str, account: str) -> None:
     folder = Folder(f"s3://{account}bucket/runs?region=x")
-    folder._fs = Broken("access denied")
+    folder._backend = Broken("access denied")  # type: ignore[assignment]
     with pytest.raises(StoreError, match="access denied") as failed:
         ACTIONS[action](folder)
     assert (failed.value.__cause__ is None) == bool(account)

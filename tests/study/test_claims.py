@@ -114,7 +114,8 @@ def test_the_clock_of_the_store_decides_not_that_of_the_machine(
 
 def test_the_share_of_a_worker_comes_first(marks: Marks) -> None:
     shares = [Claims(marks, f"w{index}", (index, 4)) for index in range(4)]
-    own = [[run_id for run_id in RUNS if int(marks.keys[run_id], 16) % 4 == index] for index in range(4)]
+    by_key = sorted(RUNS, key=lambda run_id: marks.keys[run_id])
+    own = [sorted(by_key[index::4]) for index in range(4)]
     for index, mine in enumerate(shares):
         assert sorted(mine.claim(RUNS, len(own[index]))) == own[index]
     for mine, runs in zip(shares, own, strict=True):

@@ -23,7 +23,8 @@ class Arguments:
     store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
     """Folder or s3:// URL that runs were written to, or a bundle."""
     beside: Annotated[tuple[str, ...], tyro.conf.arg(metavar="STORE [STORE ...]")] = ()
-    """Other stores and bundles to include. Of a run that several hold, the first is used."""
+    """Other stores and bundles to include; a bundle may be on a web server, by its https:// address. Of a run that
+    several hold, the first is used."""
     out: str = "report"
     """Folder for the report; an older report there is overwritten."""
     frames: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None

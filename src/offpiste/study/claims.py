@@ -42,6 +42,8 @@ class Claims:
         """The marks as last listed."""
         self._marks = marks
         self._share = index_and_count
+        self._rank = {run_id: rank for rank, run_id in enumerate(sorted(marks.keys, key=lambda run: marks.keys[run]))}
+        """The position of each run in the order of keys, by which all workers divide them alike."""
         self._in_order = in_order
         self._clock_offset = 0.0
         """Seconds by which the store's clock is ahead of this machine's, as far as leases have told."""
@@ -76,7 +78,8 @@ class Claims:
         marks, seen = self._marks, self.seen
         if marks.done_at(run_id, seen) is not None or marks.is_quarantined(run_id, seen):
             return False
-        return not self._rivals(run_id, time.time() + self._clock_offset)
+        leased = marks.keys[run_id] in seen.leases
+        return not leased or not self._rivals(run_id, time.time() + self._clock_offset)
 
     def void_leases(self, run_id: str) -> set[str]:
         """Return the other workers with a void lease of a run: they vanished in the middle of it."""
@@ -125,7 +128,7 @@ class Claims:
         random.shuffle(free)
         if self._share is not None:
             index, count = self._share
-            free.sort(key=lambda run_id: int(self._marks.keys[run_id], 16) % count != index)
+            free.sort(key=lambda run_id: self._rank[run_id] % count != index)
         return free
 
 

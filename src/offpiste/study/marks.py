@@ -70,7 +70,7 @@ class Marks:
         unless this caller does.
         """
         marks = seen.done.get(self.keys[run_id], {})
-        if not self._accept_version:
+        if marks and not self._accept_version:
             wanted = self._source(run_id)
             marks = {of: at for of, at in marks.items() if of == wanted or (wanted is None and of != _ACCEPTED)}
         return max(marks.values(), default=None)

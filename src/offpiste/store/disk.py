@@ -1,0 +1,101 @@
+"""Objects as files on a disk, written whole or not at all."""
+
+import os
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+UNFINISHED = ".unfinished"
+NO_NAME = "\ufffd"
+"""Stands for a name that is not UTF-8, which cannot be opened."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """Size and time of an object, from a listing."""
+
+    bytes: int
+    modified: float
+    """When it was written, in seconds since the epoch, by the store's clock."""
+
+
+class Disk:
+    """Files on a disk; errors are OSErrors."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file: it is flushed under another name, renamed, and the folder flushed."""
+        target = Path(path)
+        _make_folder(target.parent)
+        unfinished = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}{UNFINISHED}")
+        try:
+            with unfinished.open("wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            unfinished.replace(target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+
+    def get(self, path: str, max_bytes: int | None) -> bytes | None:
+        """Return the bytes of a file, or None if there is none."""
+        try:
+            with Path(path).open("rb") as source:
+                size = os.fstat(source.fileno()).st_size  # reading allocates as much as it is asked for
+                return source.read(size if max_bytes is None else min(max_bytes, size))
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def entries(self, path: str) -> tuple[dict[str, Stat], list[str]]:
+        """Return the files directly in a folder, by name, and its folders; none if there is no such folder."""
+        files: dict[str, Stat] = {}
+        folders = []
+        with suppress(FileNotFoundError), os.scandir(path) as found:
+            for entry in found:
+                name = entry.name if _is_utf8(entry.name) else NO_NAME
+                if entry.is_dir():
+                    folders.append(name)
+                elif entry.is_file() and not name.endswith(UNFINISHED):
+                    with suppress(FileNotFoundError):  # deleted in the meantime
+                        stat = entry.stat()
+                        files[name] = Stat(stat.st_size, stat.st_mtime)
+        return files, folders
+
+    def delete(self, path: str) -> None:
+        """Delete a file, if it exists."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            Path(path).unlink()
+
+    def sweep(self, path: str, seconds: float) -> None:
+        """Delete what is left of writes to a folder that began this long ago and never finished."""
+        for unfinished in Path(path).glob(f"*{UNFINISHED}"):
+            with suppress(FileNotFoundError):
+                if time.time() - unfinished.stat().st_mtime > seconds:
+                    unfinished.unlink()
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes that are not became surrogates
+        return False
+    return True
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it; the name of each new one is flushed, as its content will be."""
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in new:
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
