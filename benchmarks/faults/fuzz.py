@@ -42,7 +42,7 @@ from offpiste.seeding import stream
 from offpiste.store import documents
 
 DAMAGED, HOSTILE = 1_000, 300
-QUICK_DAMAGED, QUICK_HOSTILE = 24, 16
+QUICK_DAMAGED, QUICK_HOSTILE = 20, 12
 METHODS = ("cts", "epsilon_greedy", "rnd")
 FRAMES, LONGER = (30, 60), 75
 CONTROL = {*map(chr, (*range(9), *range(11, 32), *range(127, 160))), "\u202e"}
