@@ -18,7 +18,7 @@ from offpiste.errors import ConfigError
 from offpiste.parsing import to_toml
 from offpiste.seeding import stream
 from offpiste.store import arrays
-from offpiste.store.records import from_parquet
+from offpiste.store.parquet import from_parquet
 from tests.run.small import small_run
 from tests.sameness import assert_same
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from offpiste.store.records import from_parquet
+from offpiste.store.parquet import from_parquet
 from offpiste.store.storage import Folder
 
 ROOT = Path(__file__).parents[1]

@@ -28,7 +28,8 @@ from benchmarks.faults.chaos_stores import Store, folder_store, s3_store
 from offpiste.config import RunConfig
 from offpiste.run.digest import digest
 from offpiste.run.train import train
-from offpiste.store.records import REPRODUCIBLE, from_parquet
+from offpiste.store.parquet import from_parquet
+from offpiste.store.records import REPRODUCIBLE
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import read_study

@@ -31,7 +31,8 @@ from offpiste.config import AgentConfig, MachineConfig, RunConfig
 from offpiste.parsing import to_toml
 from offpiste.run.loop import Loop
 from offpiste.run.train import save_checkpoint
-from offpiste.store.checkpoints import Checkpoints, begin_attempt
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.checkpoints import Checkpoints
 from offpiste.store.records import RecordLog
 from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder

@@ -32,7 +32,7 @@ from offpiste.analysis.reference import read_dopamine
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.run.train import Progress, train
 from offpiste.store.documents import read_run
-from offpiste.store.records import from_parquet
+from offpiste.store.parquet import from_parquet
 from offpiste.store.run_folder import mismatch
 from offpiste.store.storage import Folder
 

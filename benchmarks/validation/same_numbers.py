@@ -20,7 +20,7 @@ from pathlib import Path
 
 from offpiste.methods import METHODS
 from offpiste.run.digest import digest
-from offpiste.store.records import from_parquet
+from offpiste.store.parquet import from_parquet
 from offpiste.store.storage import Folder
 
 MIN_UPDATES = 500

@@ -24,7 +24,8 @@ from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.errors import StoreError
 from offpiste.run.train import train
 from offpiste.store import arrays
-from offpiste.store.checkpoints import Checkpoints, begin_attempt
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.checkpoints import Checkpoints
 from offpiste.store.records import TABLES, RecordLog, to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import (

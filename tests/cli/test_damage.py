@@ -16,7 +16,7 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run.train import train
 from offpiste.store import documents
-from offpiste.store.checkpoints import manifest_names, read_manifest
+from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results

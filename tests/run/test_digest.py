@@ -14,8 +14,10 @@ from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store import arrays
-from offpiste.store.checkpoints import Checkpoints, begin_attempt, newest_whole
-from offpiste.store.records import from_parquet, to_parquet
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.checkpoints import Checkpoints, newest_whole
+from offpiste.store.parquet import from_parquet
+from offpiste.store.records import to_parquet
 from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results

@@ -19,8 +19,8 @@ from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
 from offpiste.store import documents
-from offpiste.store.checkpoints import begin_attempt
-from offpiste.store.records import from_parquet
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.parquet import from_parquet
 from offpiste.store.run_folder import finished_frames, finished_tables, holds_only_results, mark_finished
 from offpiste.store.storage import Folder
 from offpiste.study import status

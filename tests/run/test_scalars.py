@@ -19,8 +19,9 @@ from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attr
 from offpiste.run.tracker import Tracker
 from offpiste.run.train import train
 from offpiste.store import arrays
-from offpiste.store.checkpoints import read_manifest
-from offpiste.store.records import LOGGED, TABLES, from_parquet
+from offpiste.store.manifests import read_manifest
+from offpiste.store.parquet import from_parquet
+from offpiste.store.records import LOGGED, TABLES
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results

@@ -43,8 +43,11 @@ from offpiste.run.evaluate import evaluate
 from offpiste.run.loop import Loop
 from offpiste.run.train import Progress, train
 from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import Checkpoints, Restored, attempt_names, begin_attempt, newest_object, read_manifest
-from offpiste.store.records import TABLES, from_parquet, schema
+from offpiste.store.attempts import attempt_names, begin_attempt
+from offpiste.store.checkpoints import Checkpoints, Restored, newest_object
+from offpiste.store.manifests import read_manifest
+from offpiste.store.parquet import from_parquet
+from offpiste.store.records import TABLES, schema
 from offpiste.store.storage import Folder
 from tests.run.small import AGENT, small_run
 

@@ -14,22 +14,10 @@ from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, StoreError, Superseded
 from offpiste.store import checkpoints as checkpoints_module
 from offpiste.store import documents
-from offpiste.store.checkpoints import (
-    Checkpoints,
-    Foreign,
-    Saved,
-    attempt_names,
-    attempt_order,
-    begin_attempt,
-    delete_unneeded,
-    manifest_names,
-    newest_object,
-    newest_whole,
-    read_attempts,
-    read_manifest,
-    write_manifest,
-)
+from offpiste.store.attempts import attempt_names, attempt_order, begin_attempt, read_attempts
+from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_object, newest_whole
 from offpiste.store.documents import checksum
+from offpiste.store.manifests import Foreign, manifest_names, read_manifest, write_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from tests.late_writer import every_sleep
@@ -697,7 +685,7 @@ def test_a_manifest_without_step_or_objects_is_damaged(tmp_path: Path, content: 
 
 def test_a_checkpoint_larger_than_the_memory_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(Folder(tmp_path)).save(1, FIRST, {})
-    monkeypatch.setattr("offpiste.store.checkpoints._memory_bytes", lambda: 20)
+    monkeypatch.setattr("offpiste.store.checkpoints.memory_bytes", lambda: 20)
     with pytest.raises(CheckpointError, match=r"must fit into 20 bytes of memory, got 21"):
         newest_whole(Folder(tmp_path))
 

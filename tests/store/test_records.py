@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from offpiste.store import arrays, records
+from offpiste.store.parquet import from_parquet
 from offpiste.store.records import (
     LOGGED,
     REPRODUCIBLE,
@@ -20,7 +21,6 @@ from offpiste.store.records import (
     IterationRow,
     RecordLog,
     TimingRow,
-    from_parquet,
     schema,
     to_parquet,
 )

@@ -14,7 +14,7 @@ from offpiste.run.train import train
 from offpiste.store import documents, layout
 from offpiste.store.checkpoints import newest_whole
 from offpiste.store.documents import parse_run
-from offpiste.store.records import from_parquet
+from offpiste.store.parquet import from_parquet
 from offpiste.store.run_folder import (
     about,
     claim,
@@ -139,7 +139,7 @@ def test_a_damaged_manifest_is_not_taken_for_a_dropped_replay(folder: Folder) ->
 
 
 def test_a_run_with_only_its_results_kept_is_refused_with_what_to_do(folder: Folder) -> None:
-    from offpiste.store.checkpoints import FORMAT, write_manifest
+    from offpiste.store.manifests import FORMAT, write_manifest
 
     agent = {"name": "objects/1", "bytes": 0, "blake2b": "0" * 32}
     manifest = {"format": FORMAT, "step": 1, "attempt": "1", "objects": {"agent": agent}}

@@ -14,13 +14,9 @@ from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
 from offpiste.run.video import render_episode
 from offpiste.store import layout
-from offpiste.store.checkpoints import (
-    Checkpoints,
-    begin_attempt,
-    delete_unneeded,
-    newest_object,
-    read_manifest,
-)
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_object
+from offpiste.store.manifests import read_manifest
 from offpiste.store.records import TABLES
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder

@@ -21,7 +21,7 @@ from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.config import RESULTS_VERSION
 from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
-from offpiste.store import layout, records
+from offpiste.store import layout, parquet, records
 from offpiste.store.bundle import RUNS, TABLES, ListedRun, Manifest, RunRow, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import read_run
@@ -137,7 +137,7 @@ def _read(table: str, file: Path | None) -> pa.Table:
     if file is None and table in _NEEDED:
         raise ValueError(f"its {table} cannot be read")
     rows = wanted.empty_table() if file is None else pq.ParquetFile(file).read(use_threads=False)
-    rows = records.conform(rows, wanted)
+    rows = parquet.conform(rows, wanted)
     if table == "attempts":
         nobody = pa.array([""] * len(rows), pa.string())
         rows = rows.set_column(rows.schema.get_field_index("host"), wanted.field("host"), nobody)

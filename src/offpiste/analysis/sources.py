@@ -12,10 +12,12 @@ from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.errors import CheckpointError
 from offpiste.store import arrays, layout
+from offpiste.store.attempts import read_attempts
 from offpiste.store.bundle import TABLES, Bundle
-from offpiste.store.checkpoints import manifest_names, read_attempts, read_manifest, read_object, refuse_foreign
 from offpiste.store.documents import checksum, read_run
-from offpiste.store.records import LOGGED, MAX_TABLE_BYTES, cells_table, check_parquet, conform, read_parquet, schema
+from offpiste.store.manifests import manifest_names, read_manifest, read_object, refuse_foreign
+from offpiste.store.parquet import MAX_TABLE_BYTES, check_parquet, conform, read_parquet
+from offpiste.store.records import LOGGED, cells_table, schema
 from offpiste.store.run_folder import TableFile
 from offpiste.store.storage import Folder
 

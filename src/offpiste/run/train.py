@@ -21,15 +21,8 @@ from offpiste.run.tensorboard import TensorBoard
 from offpiste.run.tracker import Step
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import (
-    Checkpoints,
-    Saved,
-    begin_attempt,
-    describe_attempt,
-    read_attempts,
-    refuse_unfit,
-    withdraw_attempt,
-)
+from offpiste.store.attempts import begin_attempt, describe_attempt, read_attempts, withdraw_attempt
+from offpiste.store.checkpoints import Checkpoints, Saved, refuse_unfit
 from offpiste.store.documents import checksum, signed
 from offpiste.store.records import (
     LOGGED,

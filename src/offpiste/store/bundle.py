@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from offpiste.config import RESULTS_VERSION, CountOrZero
 from offpiste.errors import ConfigError, StoreError
 from offpiste.parsing import Pattern, Range, from_dict
-from offpiste.store import layout, records
+from offpiste.store import layout, parquet, records
 from offpiste.store.storage import Folder
 
 FORMAT = 1
@@ -119,7 +119,7 @@ class Bundle:
                 raise ValueError(f"it must have {file.bytes:,} bytes, as in the manifest")
             if hashlib.sha256(data).hexdigest() != file.sha256:
                 raise ValueError("its SHA-256 differs from the manifest's")
-            rows = records.conform(_read_parquet(data, file.rows, schema(table)), schema(table))
+            rows = parquet.conform(_read_parquet(data, file.rows, schema(table)), schema(table))
             names = {run.name for run in self.manifest.runs}
             _check_rows(rows, names)
             if table == "iterations":
@@ -136,7 +136,7 @@ class Bundle:
 def schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table of a bundle."""
     if table == RUNS:
-        return records.row_schema(RunRow)
+        return parquet.row_schema(RunRow)
     return records.schema(table).insert(0, pa.field("run", pa.string(), nullable=False))
 
 
@@ -186,10 +186,10 @@ def _read_parquet(data: bytes, rows: int, wanted: pa.Schema) -> pa.Table:
         found = pq.ParquetFile(io.BytesIO(data), metadata=metadata, read_dictionary=texts).read(
             names, use_threads=False
         )
-        needed = sum(map(records.text_bytes, found.columns))
+        needed = sum(map(parquet.text_bytes, found.columns))
     if needed > MAX_DECOMPRESSED_BYTES:
         raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
-    columns = [column.cast(pa.string()) if records.is_encoded_text(column.type) else column for column in found.columns]
+    columns = [column.cast(pa.string()) if parquet.is_encoded_text(column.type) else column for column in found.columns]
     return pa.table(columns, names=found.column_names)
 
 

@@ -11,46 +11,31 @@ run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
 """
 
 import json
-import os
-import re
-import secrets
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from offpiste.errors import CheckpointError, ConfigError, Damaged, OffpisteError, StoreError, Superseded
-from offpiste.parsing import Pattern, Range, from_dict
-from offpiste.store import documents, layout
+from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
+from offpiste.store import layout
+from offpiste.store.attempts import attempt_names, attempt_order
 from offpiste.store.documents import checksum, read_run
-from offpiste.store.records import AttemptRow
+from offpiste.store.manifests import (
+    FORMAT,
+    is_whole,
+    manifest_names,
+    memory_bytes,
+    object_names,
+    read_manifest,
+    read_object,
+    refuse_foreign,
+    write_manifest,
+)
 from offpiste.store.storage import Folder, Stat
 
-FORMAT = 2
-READABLE_FORMATS = (1, 2)
-"""Format 1 has no objects `scalars` and `cells`, and no scalars among the records."""
 ORPHAN_SECONDS = 3600.0
 """Age at which objects of an older attempt that no manifest lists are deleted; before, it may still be writing them."""
-MAX_MANIFEST_BYTES = 2**26
-MAX_OBJECT_BYTES = 2**31
-MAX_STEP = 10**13
-_ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
-"""The name of an attempt, which follows the step in names of manifests and objects."""
-_STEP = re.compile(r"\d{1,18}")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An object that a manifest lists."""
-
-    name: Annotated[str, Pattern(rf"{layout.OBJECTS}/(?!\.)[\w.-]{{1,255}}", f"a name in {layout.OBJECTS}/")]
-    bytes: Annotated[int, Range(min=0, max=MAX_OBJECT_BYTES)]
-    blake2b: Annotated[str, Pattern("[0-9a-f]{32}", "32 hexadecimal digits")]
-
-
-class Foreign(CheckpointError):
-    """A checkpoint belongs to another run than its folder does."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +149,7 @@ class Checkpoints:
             or stat.bytes != entry["bytes"]
         }
         if not missing and self._folder.local_path is not None:
-            missing = {key for key in written if not _is_whole(self._folder, entries[key])}
+            missing = {key for key in written if not is_whole(self._folder, entries[key])}
         if missing:
             self.stop_if_superseded()  # a newer attempt may have deleted what it no longer needs
             # The next save writes the missing objects again.
@@ -196,7 +181,7 @@ def delete_unneeded(
     released: set[str] = set()
     for name in manifests:
         if name not in kept:
-            released |= _object_names(folder, name)
+            released |= object_names(folder, name)
             folder.delete(f"{layout.MANIFESTS}/{name}")
     now = manifests[own].modified
     for name, stat in (folder.stat(layout.OBJECTS) if objects is None else objects).items():
@@ -214,65 +199,12 @@ def stop_if_superseded(folder: Folder, attempt: str) -> None:
         raise Superseded(f"attempt {newest} has taken over this run; attempt {attempt} stops")
 
 
-def attempt_order(name: str) -> tuple[int, str]:
-    """Return the sort key of an attempt, number and suffix, from its name or that of a manifest or object it wrote."""
-    found = _ATTEMPT.match(name)
-    return (int(found[1]), found[2]) if found else (0, "")
-
-
-def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
-    """Register a new attempt at the run in this folder and return its name."""
-    number = 1 + max((attempt_order(name)[0] for name in attempt_names(folder)), default=0)
-    attempt = f"{number:06d}-{secrets.token_hex(3)}"
-    describe_attempt(folder, attempt, about)
-    return attempt
-
-
-def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
-    """Write the description of an attempt, replacing an older one."""
-    folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(documents.signed(about)).encode())
-
-
-def withdraw_attempt(folder: Folder, attempt: str) -> None:
-    """Unregister an attempt that ended before it wrote anything."""
-    folder.delete(f"{layout.ATTEMPTS}/{attempt}.json")
-
-
-def read_attempts(folder: Folder) -> list[dict[str, Any]]:
-    """Return the description of each attempt, oldest first; damaged ones are omitted."""
-    rows = []
-    for attempt in attempt_names(folder):
-        try:
-            values = documents.unsigned(documents.read(folder, f"{layout.ATTEMPTS}/{attempt}.json") or {})
-            row = from_dict(AttemptRow, documents.known(AttemptRow, values) | {"attempt": attempt})
-        except (Damaged, ConfigError, ValueError):
-            continue
-        rows.append(vars(row))
-    return rows
-
-
-def attempt_names(folder: Folder) -> list[str]:
-    """Return the names of all attempts at the run in this folder, oldest first."""
-    names = (name.removesuffix(".json") for name in folder.list(layout.ATTEMPTS))
-    return sorted((name for name in names if _ATTEMPT.fullmatch(name)), key=attempt_order)
-
-
-def manifest_names(folder: Folder) -> list[str]:
-    """Return the names of all manifests in this folder, oldest first."""
-    return sorted((name for name in folder.list(layout.MANIFESTS) if name.endswith(".json")), key=_manifest_order)
-
-
-def _manifest_order(name: str) -> tuple[int, tuple[int, str]]:
-    step = _STEP.match(name)
-    return int(step[0]) if step else -1, attempt_order(name)
-
-
 def newest_whole(folder: Folder) -> Restored | None:
     """Return the newest whole checkpoint, or None if there is none yet; read-only."""
     broken: list[str] = []
     for name, manifest in _manifests(folder, broken):
         entries = manifest["objects"]
-        needed, memory = sum(entry["bytes"] for entry in entries.values()), _memory_bytes()
+        needed, memory = sum(entry["bytes"] for entry in entries.values()), memory_bytes()
         if needed > memory:
             raise CheckpointError(f"{name} must fit into {memory:,} bytes of memory, got {needed:,}")
         try:
@@ -334,17 +266,6 @@ def _manifests(folder: Folder, broken: list[str]) -> Iterator[tuple[str, dict[st
         yield name, manifest
 
 
-def refuse_foreign(folder: Folder, name: str, manifest: Mapping[str, Any], identity: Mapping[str, str]) -> None:
-    """Raise Foreign if a manifest names another run than run.json does."""
-    differing = [key for key, value in identity.items() if key in manifest and manifest[key] != value]
-    if differing:
-        told = ", ".join(f"{key} {manifest[key]!r:.200} for {identity[key]!r}" for key in differing)
-        raise Foreign(
-            f"manifests/{name} in {folder.location} belongs to another run than {layout.RUN}: {told}; nothing was "
-            "changed. Restore the files of one of the two from a backup, or train in another folder"
-        )
-
-
 @contextmanager
 def refuse_unfit(folder: Folder) -> Iterator[None]:
     """Turn any error of restoring from objects that are whole into a CheckpointError.
@@ -361,65 +282,3 @@ def refuse_unfit(folder: Folder) -> Iterator[None]:
             f"in {layout.RUN}: {error!r:.300}; nothing was changed. Restore the files from a backup, or use the "
             "version of offpiste that wrote them"
         ) from error
-
-
-def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
-    """Return a manifest; CheckpointError if it is damaged or of an unknown format."""
-    try:
-        manifest = documents.read(folder, f"{layout.MANIFESTS}/{name}", MAX_MANIFEST_BYTES)
-    except Damaged:
-        manifest = None
-    if manifest is None:
-        raise CheckpointError(f"manifests/{name} is truncated or damaged")
-    if manifest.get("format") not in READABLE_FORMATS:
-        formats = " or ".join(map(str, READABLE_FORMATS))
-        raise CheckpointError(f"manifests/{name} must have format {formats}, got {manifest.get('format')!r:.100}")
-    try:
-        if "blake2b" not in manifest:
-            raise ValueError("it has no checksum")
-        manifest = documents.unsigned(manifest)
-        step, objects = manifest.get("step"), manifest.get("objects")
-        if type(step) is not int or not 0 <= step <= MAX_STEP or not isinstance(objects, dict):
-            raise ValueError("step and objects must be a count and a table")
-        manifest["objects"] = {key: vars(from_dict(Entry, entry, f"{key}.")) for key, entry in objects.items()}
-    except (ValueError, ConfigError) as error:
-        raise CheckpointError(f"manifests/{name} is damaged: {error!s:.300}") from None
-    return manifest
-
-
-def write_manifest(folder: Folder, name: str, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest, with its own checksum."""
-    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(documents.signed(manifest)).encode())
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _object_names(folder: Folder, manifest: str) -> set[str]:
-    """Return the names of the objects that a manifest lists; none if it cannot be read."""
-    try:
-        return {entry["name"] for entry in read_manifest(folder, manifest)["objects"].values()}
-    except CheckpointError:
-        return set()
-
-
-def _is_whole(folder: Folder, entry: Mapping[str, Any]) -> bool:
-    try:
-        read_object(folder, entry)
-    except CheckpointError:
-        return False
-    return True
-
-
-def read_object(folder: Folder, entry: Mapping[str, Any]) -> bytes:
-    """Return the object of a manifest's entry; CheckpointError unless size and checksum match."""
-    data = folder.get(entry["name"], entry["bytes"] + 1)
-    if data is None:
-        raise CheckpointError(f"{entry['name']} is missing")
-    if len(data) != entry["bytes"]:
-        found = "more" if len(data) > entry["bytes"] else f"{len(data):,}"
-        raise CheckpointError(f"{entry['name']} must have {entry['bytes']:,} bytes, got {found}")
-    if checksum(data) != entry["blake2b"]:
-        raise CheckpointError(f"{entry['name']} is damaged: its checksum differs")
-    return data

@@ -19,8 +19,8 @@ from offpiste.config import (
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import to_dict
 from offpiste.store import arrays, documents, layout
-from offpiste.store.checkpoints import manifest_names, read_manifest
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
+from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.records import RecordLog, utc_now
 from offpiste.store.storage import Folder
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from offpiste.errors import CheckpointError, Damaged
-from offpiste.store import documents, layout, records
-from offpiste.store.checkpoints import attempt_names, manifest_names, read_manifest, read_object, refuse_foreign
+from offpiste.store import documents, layout, parquet, records
+from offpiste.store.attempts import attempt_names
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
+from offpiste.store.manifests import manifest_names, read_manifest, read_object, refuse_foreign
 from offpiste.store.run_folder import TableFile, finished_frames_all, finished_tables
 from offpiste.store.storage import Folder
 
@@ -115,7 +116,7 @@ def _verify_tables(folder: Folder, found: Verified) -> None:
 def _compare(folder: Folder, table: str, file: TableFile, found: Verified) -> None:
     """Raise ValueError, or an error of pyarrow, if a table is not as it was written, or is no table."""
     found.files += 1
-    data = folder.get(file.name, records.MAX_TABLE_BYTES + 1)
+    data = folder.get(file.name, parquet.MAX_TABLE_BYTES + 1)
     if data is None:
         raise ValueError("it is missing")
     found.bytes += len(data)
@@ -128,4 +129,4 @@ def _compare(folder: Folder, table: str, file: TableFile, found: Verified) -> No
         return
     found.unsigned += 1
     if table in records.TABLES:
-        records.read_parquet(data, records.schema(table))
+        parquet.read_parquet(data, records.schema(table))

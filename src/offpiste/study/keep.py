@@ -15,17 +15,10 @@ from typing import Any
 
 from offpiste.errors import CheckpointError, Damaged, Superseded
 from offpiste.store import arrays, layout
-from offpiste.store.checkpoints import (
-    attempt_names,
-    delete_unneeded,
-    manifest_names,
-    read_manifest,
-    read_object,
-    refuse_foreign,
-    stop_if_superseded,
-    write_manifest,
-)
+from offpiste.store.attempts import attempt_names
+from offpiste.store.checkpoints import delete_unneeded, stop_if_superseded
 from offpiste.store.documents import checksum, read_run, read_status
+from offpiste.store.manifests import manifest_names, read_manifest, read_object, refuse_foreign, write_manifest
 from offpiste.store.run_folder import finished_frames, finished_tables
 from offpiste.store.storage import Folder
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
 from offpiste.store import documents, layout
-from offpiste.store.checkpoints import manifest_names
+from offpiste.store.manifests import manifest_names
 from offpiste.store.storage import Folder
 
 MAX_FAILURES = 3

@@ -1,0 +1,62 @@
+"""The attempts of a run: each process that works on it describes itself in an object of its own.
+
+The number of an attempt is a fencing token: a newer attempt has a larger one.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from offpiste.errors import ConfigError, Damaged
+from offpiste.parsing import from_dict
+from offpiste.store import documents, layout
+from offpiste.store.records import AttemptRow
+from offpiste.store.storage import Folder
+
+_ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
+"""The name of an attempt, which follows the step in names of manifests and objects."""
+
+
+def attempt_order(name: str) -> tuple[int, str]:
+    """Return the sort key of an attempt, number and suffix, from its name or that of a manifest or object it wrote."""
+    found = _ATTEMPT.match(name)
+    return (int(found[1]), found[2]) if found else (0, "")
+
+
+def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
+    """Register a new attempt at the run in this folder and return its name."""
+    number = 1 + max((attempt_order(name)[0] for name in attempt_names(folder)), default=0)
+    attempt = f"{number:06d}-{secrets.token_hex(3)}"
+    describe_attempt(folder, attempt, about)
+    return attempt
+
+
+def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
+    """Write the description of an attempt, replacing an older one."""
+    folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(documents.signed(about)).encode())
+
+
+def withdraw_attempt(folder: Folder, attempt: str) -> None:
+    """Unregister an attempt that ended before it wrote anything."""
+    folder.delete(f"{layout.ATTEMPTS}/{attempt}.json")
+
+
+def read_attempts(folder: Folder) -> list[dict[str, Any]]:
+    """Return the description of each attempt, oldest first; damaged ones are omitted."""
+    rows = []
+    for attempt in attempt_names(folder):
+        try:
+            values = documents.unsigned(documents.read(folder, f"{layout.ATTEMPTS}/{attempt}.json") or {})
+            row = from_dict(AttemptRow, documents.known(AttemptRow, values) | {"attempt": attempt})
+        except (Damaged, ConfigError, ValueError):
+            continue
+        rows.append(vars(row))
+    return rows
+
+
+def attempt_names(folder: Folder) -> list[str]:
+    """Return the names of all attempts at the run in this folder, oldest first."""
+    names = (name.removesuffix(".json") for name in folder.list(layout.ATTEMPTS))
+    return sorted((name for name in names if _ATTEMPT.fullmatch(name)), key=attempt_order)
