@@ -1,6 +1,7 @@
 """`offpiste study`: the output and errors of its commands, and what they write to the store."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -328,3 +329,55 @@ assert not loaded, loaded
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+# slurm
+
+
+def test_slurm_writes_the_file_and_lets_nodes_see_the_study(
+    file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status.request_stop(store, "tiny")
+    output = Output(["study", "slurm", file, "--store", store.location, "--workers", "4"], capsys)
+    assert (output.code, output.out) == (0, "tiny.sbatch: submit it with `sbatch tiny.sbatch`\n")
+    text = (tmp_path / "tiny.sbatch").read_text()
+    assert "#SBATCH --array=0-3\n" in text
+    assert f"study work {file} --store {store.location} --batch --slots 1 --hours 24.0000" in text
+    assert status.is_begun(store, "tiny")
+    assert status.stop_requested(store, "tiny")  # only a submission withdraws that
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("echo Submitted batch job 7", 0), ("echo no such partition >&2; exit 1", 1)]
+)
+def test_slurm_submits_the_file_and_withdraws_a_request_to_stop(
+    script: str, code: int, file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sbatch").write_text(f"#!/bin/bash\n{script}\n")
+    (programs / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    status.request_stop(store, "tiny")
+    out = str(tmp_path / "x.sbatch")
+    argv = ["study", "slurm", file, "--store", store.location, "--workers", "4", "--out", out, "--submit"]
+    output = Output([*argv, "--sbatch=--partition=long"], capsys)
+    assert output.code == code
+    assert ("Submitted batch job 7" in output.out) == (code == 0)
+    assert ("sbatch refused" in output.errors) == (code == 1)
+    assert "#SBATCH --partition=long" in Path(out).read_text()
+    assert not status.stop_requested(store, "tiny")
+
+
+def test_slurm_refuses_a_store_whose_url_holds_a_key(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    url = "s3://me:secret@bucket/x?region=r"
+    output = Output(["study", "slurm", file, "--store", url, "--workers", "1"], capsys)
+    assert output.code == 1
+    assert "the store's URL must hold no key" in output.errors
+    assert "secret" not in output.errors
+
+
+def test_the_status_of_a_running_run_names_its_host_and_its_slurm_job() -> None:
+    seen = RunStatus("run", "running", 1, 2, None, None, 1.0, "", False, False, "node3", "12_4")
+    assert status_view.line(seen, 3) == "running run  50.0%  on node3 (job 12_4)"

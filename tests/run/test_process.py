@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from offpiste.config import MachineConfig
-from offpiste.run.process import prepare
+from offpiste.run.process import prepare, slurm_job
 
 
 def test_numbers_too_small_for_a_full_mantissa_count_as_nothing_on_every_thread() -> None:
@@ -57,3 +57,14 @@ def test_single_precision_is_not_lowered_by_any_part_of_torch_whatever_was_set_b
     # These older switches are read by parts of torch that do not know the newer ones; a contradiction is an error.
     assert BACKENDS.cudnn.allow_tf32 is False
     assert BACKENDS.cuda.matmul.allow_tf32 is False
+
+
+def test_the_slurm_job_of_a_process_is_named_as_scancel_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert slurm_job() == ""
+    monkeypatch.setenv("SLURM_JOB_ID", "9")
+    assert slurm_job() == "9"
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    assert slurm_job() == "7_3"

@@ -135,3 +135,12 @@ def test_a_stop_request_holds_until_it_is_cleared_and_for_one_study_only(folder:
     status.clear_stop(folder, "tiny")
     assert not status.stop_requested(folder, "tiny")
     status.clear_stop(folder, "tiny")
+
+
+def test_host_and_job_are_those_of_a_running_run(tmp_path: str) -> None:
+    store = Folder(tmp_path)
+    first, second = STUDY.runs[:2]
+    leave_status(store.below(first.run_id), first, "running", 100, host="node3", job="7_3")
+    leave_status(store.below(second.run_id), second, "paused", 100, host="node3", job="7_3")
+    found = [(seen.host, seen.job) for seen in status.read_all(store, [first, second])]
+    assert found == [("node3", "7_3"), ("", "")]

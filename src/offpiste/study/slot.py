@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from offpiste.config import RunConfig
@@ -88,20 +87,19 @@ class Child:
         theirs, self._to = os.pipe()
         self._from, answers = os.pipe()
         os.set_blocking(self._from, False)
-        handle, name = tempfile.mkstemp()
-        self._errors = Path(name)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`; no name, so a kill leaves nothing
         self._received = b""
         self._process = subprocess.Popen(
             # -P: no file in the current folder shadows a library.
             [sys.executable, "-P", "-m", "offpiste.study.child", str(os.getpid())],
             stdin=theirs,
             stdout=answers,
-            stderr=handle,
+            stderr=self._errors,
             env=dict(environment),
             process_group=0,  # Ctrl-C is for the worker, which then stops the process
         )
         self.pid = self._process.pid
-        for descriptor in (theirs, answers, handle):
+        for descriptor in (theirs, answers):
             os.close(descriptor)
 
     def fileno(self) -> int:
@@ -134,7 +132,8 @@ class Child:
 
     def errors(self) -> str:
         """Return the end of what the process wrote to its standard error."""
-        return self._errors.read_bytes()[-ERROR_BYTES:].decode(errors="replace")
+        file = self._errors.fileno()
+        return os.pread(file, ERROR_BYTES, max(0, os.fstat(file).st_size - ERROR_BYTES)).decode(errors="replace")
 
     def stop(self) -> None:
         """Ask the process to save a checkpoint and end."""
@@ -150,7 +149,7 @@ class Child:
         self.stop()
         self._process.wait()
         os.close(self._from)
-        self._errors.unlink(missing_ok=True)
+        self._errors.close()
 
     def _close_input(self) -> None:
         if self._to >= 0:
