@@ -1,0 +1,315 @@
+"""A study under a real Slurm that takes its workers away in every way it knows ends as if nothing had happened.
+
+A Slurm of three nodes on this machine trains 12 small runs by `offpiste study slurm`, in turn into a folder and into a
+real Ceph object gateway. Meanwhile: 20 workers in the same second; scancel, and sbatch again; Slurm's warning before
+the time limit, and the limit itself; `scontrol requeue`; preemption by a higher partition; slurmd killed with SIGKILL,
+so that a job starts again beside its old processes; SIGKILL of a worker and of a batch shell. Every digest must equal
+that of the same run left alone; no process may survive; what is cancelled stays cancelled, and what is finished is not
+trained again. Needs root and Debian's packages of Slurm (and of Ceph).
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.shared.slurm_cluster import SlurmCluster
+from benchmarks.shared.step_counter import counting_environment, steps_computed
+from offpiste.config import RunConfig
+from offpiste.run.digest import digest
+from offpiste.run.train import train
+from offpiste.store.storage import Folder
+from offpiste.study import status
+from offpiste.study.claims import has_ended
+from offpiste.study.marks import Marks
+from offpiste.study.plan import Study, read_study
+
+STUDY = """
+games = ["freeway", "deep_sea_6"]
+methods = ["epsilon_greedy", "cts"]
+seeds = [0, 1, 2]
+frames = {frames}
+keep = "all"
+resources = {{ cpus = 1, memory_gb = 0.5 }}
+
+[settings]
+world = {{ episode_frames = 1_200 }}
+schedule = {{ iteration_steps = 500 }}
+exploration = {{ epsilon_decay_steps = 500 }}
+machine = {{ checkpoint_minutes = 0.1 }}
+
+[settings.agent]
+replay_capacity = 600
+min_history_steps = 200
+target_update_steps = 200
+convolution_channels = [8, 8, 8]
+hidden_units = 32
+"""
+FRAMES = 1_600
+MAX_SECONDS = 900.0
+MARKER = "OFFPISTE_SLURM_BENCHMARK"
+
+
+def main() -> int:
+    """Let everything happen and return 0 if nothing shows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="on a folder only")
+    parser.add_argument("--store", choices=("folder", "ceph"), action="append", help="default: both")
+    options = parser.parse_args()
+    good = True
+    for kind in options.store or (("folder",) if options.quick else ("folder", "ceph")):
+        work = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
+        try:
+            with store_of(kind, work) as location, SlurmCluster(work / "cluster") as cluster:
+                scenario = Scenario(cluster, work, location)
+                scenario.run()
+                good &= scenario.compare(kind)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    print("every run as if left alone" if good else "FAIL")
+    return 0 if good else 1
+
+
+@contextlib.contextmanager
+def store_of(kind: str, work: Path) -> Iterator[str]:
+    """Yield the location of an empty store."""
+    if kind == "folder":
+        yield str(work / "store")
+        return
+    from benchmarks.shared.ceph_gateway import ceph_gateway
+
+    with ceph_gateway(work / "ceph") as location:
+        yield location
+
+
+class Scenario:
+    """One study, and what it goes through."""
+
+    def __init__(self, cluster: SlurmCluster, work: Path, location: str) -> None:
+        self._cluster, self._work, self._location = cluster, work, location
+        self._file, self._store = work / "small.toml", Folder(location)
+        self._frames = FRAMES
+        self._file.write_text(STUDY.format(frames=self._frames))
+        self._token = secrets.token_hex(8)
+        self._environment = cluster.environment | counting_environment(work / "steps") | {MARKER: self._token}
+        self._start = time.monotonic()
+
+    @property
+    def _study(self) -> Study:
+        return read_study(self._file)
+
+    def run(self) -> None:
+        """Let everything happen in turn, then let the study finish."""
+        self._twenty_at_once_then_cancelled()
+        limited, warned = self._submit(1, "1", unwarned=True), self._submit(1, "2")
+        steady = self._submit(2, "60")
+        self._requeue(steady)
+        self._preempt()
+        self._wait_for(
+            "the time limit itself", lambda: not self._is_alive(limited) and "told to stop" in self._log(limited)
+        )
+        self._say("a job met its time limit: its run saved, and it did not come back")
+        self._wait_for("Slurm's warning", lambda: self._log(warned).count("runs, ") > 1)
+        self._say("a job was warned before its limit: its run saved, and the job requeued itself")
+        self._cluster.command("scancel", warned)
+        self._lose_a_node()
+        self._kill("worker")
+        self._kill("shell")
+        self._finish()
+        self._submit_once_more()
+
+    # What happens
+
+    def _twenty_at_once_then_cancelled(self) -> None:
+        job = self._submit(20, "60")
+        self._wait_for("all runs to be claimed", lambda: len(self._leased()) == len(self._study.runs))
+        self._wait_for_progress()
+        attempts = [len(self._store.below(run.run_id).list("attempts")) for run in self._study.runs]
+        self._say(
+            f"20 workers in the same second claimed {len(attempts)} runs; attempts at each: {max(attempts)} at most"
+        )
+        assert max(attempts) == 1, attempts
+        self._cluster.command("scancel", job)
+        self._wait_for("the cancelled jobs to end", lambda: not self._cluster.jobs() and not self._processes())
+        time.sleep(5.0)
+        assert not self._cluster.jobs(), "cancelled jobs came back"
+        leases = [worker for workers in Marks(self._store, self._study).read().leases.values() for worker in workers]
+        assert all(map(has_ended, leases)), "a lease outlived its worker"
+        # On a busy machine, a worker may take longer than Slurm's ten seconds between SIGTERM and SIGKILL.
+        self._say(f"scancel: no job came back; {len(leases)} workers did not save in time, and left void leases")
+
+    def _requeue(self, job: str) -> None:
+        self._wait_for_progress()
+        task = next(one["job"] for one in self._cluster.jobs() if one["job"].startswith(f"{job}_"))
+        self._cluster.command("scontrol", "requeue", task)
+        self._wait_for("the requeued task to run again", lambda: self._state(task) == "RUNNING")
+        self._say("scontrol requeue: the task runs again")
+
+    def _preempt(self) -> None:
+        self._wait_for_progress()
+        node = next(one["node"] for one in self._cluster.jobs() if one["node"])
+        before = {one["job"] for one in self._cluster.jobs() if one["node"] == node}
+        argv = ["sbatch", "-p", "high", "-w", node, "--cpus-per-task=8", "--output=/dev/null", "--wrap=sleep 2"]
+        self._cluster.command(*argv, cwd=self._work)
+        self._wait_for("preemption", lambda: any(self._state(job) != "RUNNING" for job in before))
+        self._wait_for("the high job to end", lambda: all(one["partition"] != "high" for one in self._cluster.jobs()))
+        self._say(f"a job of a higher partition preempted {len(before)} workers on {node}")
+
+    def _lose_a_node(self) -> None:
+        self._lengthen()  # Slurm takes most of a minute to notice
+        self._wait_for_progress()
+        task, node = next((one["job"], one["node"]) for one in self._cluster.jobs() if one["node"])
+        old = set(self._processes("worker", task))
+        self._cluster.kill_node(node)
+        self._wait_for(
+            "the job to start again beside its old processes",
+            lambda: old & set(self._processes("worker", task)) and set(self._processes("worker", task)) - old,
+        )
+        self._say("slurmd killed: the job runs again beside its old processes")
+        self._wait_for_progress()
+        self._cluster.start_node(node)
+        self._wait_for("the old processes to end", lambda: not old & set(self._processes("worker")))
+        self._say("slurmd is back, and the old processes are gone")
+
+    def _kill(self, kind: str) -> None:
+        self._wait_for_progress()
+        victim = self._processes(kind)[0]
+        os.kill(victim, signal.SIGKILL)
+        self._wait_for("it to end", lambda: victim not in self._processes(kind))
+        self._say(f"SIGKILL of a {'batch shell' if kind == 'shell' else kind}")
+
+    def _finish(self) -> None:
+        self._submit(2, "60")
+        while not self._is_done():
+            self._keep_at_work()
+            time.sleep(1.0)
+        self._wait_for("all jobs to end", lambda: not self._cluster.jobs() and not self._processes(), resubmit=False)
+        self._say("all runs are done, and no process is left")
+
+    def _submit_once_more(self) -> None:
+        before = [self._store.below(run.run_id).list("attempts") for run in self._study.runs]
+        self._submit(2, "60")
+        self._wait_for("workers without work to end", lambda: not self._cluster.jobs(), resubmit=False)
+        after = [self._store.below(run.run_id).list("attempts") for run in self._study.runs]
+        assert before == after, "finished runs were trained again"
+        self._say("two more workers found nothing to do")
+
+    # How it is seen
+
+    def _submit(self, workers: int, limit: str, *, unwarned: bool = False) -> str:
+        out = self._work / "small.sbatch"
+        argv = ["study", "slurm", str(self._file), "--store", self._location, "--workers", str(workers)]
+        argv += ["--time", limit, "--out", str(out)] + ([] if unwarned else ["--submit"])
+        printed = self._run([sys.executable, "-m", "offpiste", *argv])
+        if unwarned:  # as if nobody had thought of the limit
+            text = re.sub(r" --hours \S+", "", out.read_text())
+            out.write_text(re.sub(r"#SBATCH --signal=.*\n", "", text))
+            printed = self._run(["sbatch", str(out)])
+        return printed.split()[-1]
+
+    def _run(self, argv: list[str]) -> str:
+        return subprocess.run(
+            argv, env=self._environment, cwd=self._work, check=True, capture_output=True, text=True
+        ).stdout
+
+    def _processes(self, kind: str = "", task: str = "") -> list[int]:
+        """Return the processes of the jobs: workers, batch shells, or all, and of one task."""
+        words = {"worker": b"\0work\0", "shell": b"slurm_script", "": b""}[kind]
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                variables = dict(part.partition(b"=")[::2] for part in (path / "environ").read_bytes().split(b"\0"))
+                name = variables.get(b"SLURM_ARRAY_JOB_ID", b"") + b"_" + variables.get(b"SLURM_ARRAY_TASK_ID", b"")
+                of_job = variables.get(MARKER.encode()) == self._token.encode() and name != b"_"
+                if of_job and words in (path / "cmdline").read_bytes() and (not task or name == task.encode()):
+                    found.append(int(path.name))
+        return sorted(found)
+
+    def _leased(self) -> set[str]:
+        return set(Marks(self._store, self._study).read().leases)
+
+    def _is_done(self) -> bool:
+        return all(seen.state == "done" for seen in status.read_all(self._store, self._study.runs))
+
+    def _is_alive(self, job: str) -> bool:
+        return any(one["job"].startswith(f"{job}_") for one in self._cluster.jobs())
+
+    def _state(self, task: str) -> str:
+        return next((one["state"] for one in self._cluster.jobs() if one["job"] == task), "")
+
+    def _log(self, job: str) -> str:
+        return "".join(path.read_text() for path in self._work.glob(f"offpiste-small-{job}_*.log"))
+
+    def _keep_at_work(self) -> None:
+        """See to it that there is something to do, and somebody to do it."""
+        if self._is_done():
+            self._lengthen()
+        if not any(one["state"] in ("RUNNING", "PENDING") for one in self._cluster.jobs()):
+            self._submit(3, "60")
+
+    def _lengthen(self) -> None:
+        """Give the runs more to do, and have workers that know of it."""
+        self._frames += FRAMES // 2
+        self._file.write_text(STUDY.format(frames=self._frames))
+        self._say(f"the runs continue to {self._frames:,} frames")
+        self._cluster.command("scancel", "-u", str(os.getuid()))
+        self._wait_for("the old workers to end", lambda: not self._cluster.jobs(), resubmit=False)
+        self._submit(3, "60")
+
+    def _wait_for_progress(self) -> None:
+        """Wait until a run that is under way has saved something new."""
+        before = self._manifests()
+        self._wait_for("a new checkpoint", lambda: self._manifests() - before)
+
+    def _manifests(self) -> set[str]:
+        runs = self._study.runs
+        return {f"{run.run_id}/{name}" for run in runs for name in self._store.below(run.run_id).list("manifests")}
+
+    def _wait_for(self, what: str, happened: Callable[[], Any], *, resubmit: bool = True) -> None:
+        deadline = time.monotonic() + MAX_SECONDS
+        while not happened():
+            if time.monotonic() > deadline:
+                logs = "\n".join(path.read_text()[-800:] for path in self._work.glob("*.log"))
+                raise SystemExit(f"waited in vain for {what}: {self._cluster.jobs()}\n{logs}")
+            if resubmit and what == "a new checkpoint":
+                self._keep_at_work()
+            time.sleep(0.3)
+
+    def _say(self, text: str) -> None:
+        print(f"{time.monotonic() - self._start:6.0f} s  {text}", flush=True)
+
+    # What comes out
+
+    def compare(self, kind: str) -> bool:
+        """Print how the study compares with runs left alone, and return whether it is the same."""
+        runs = self._study.runs
+        equal = sum(self._is_as_if_left_alone(run) for run in runs)
+        attempts = sum(len(self._store.below(run.run_id).list("attempts")) for run in runs)
+        needed = sum(int(max(self._store.below(run.run_id).list("manifests")).partition("-")[0]) for run in runs)
+        twice = steps_computed(self._work / "steps") - needed
+        print(
+            f"{kind}: {equal} of {len(runs)} digests equal; {attempts} attempts; {twice:,} steps computed twice, "
+            f"{twice / needed:.1%} of {needed:,}",
+            flush=True,
+        )
+        return equal == len(runs) and not self._processes()
+
+    def _is_as_if_left_alone(self, run: RunConfig) -> bool:
+        alone = Folder(self._work / "alone" / run.run_id)
+        train(replace(run, machine=replace(run.machine, checkpoint_minutes=1_000.0)), alone)
+        return digest(self._store.below(run.run_id)) == digest(alone)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
