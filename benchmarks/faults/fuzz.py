@@ -175,10 +175,10 @@ class Whole:
     def _make(self) -> int:
         from offpiste.analysis.reference import Published, object_name
         from offpiste.run.train import train
-        from offpiste.store import checkpoints
+        from offpiste.store import attempts
         from offpiste.store.storage import Folder
 
-        checkpoints.secrets.token_hex = lambda _: "abcdef"  # type: ignore[attr-defined]
+        attempts.secrets.token_hex = lambda _: "abcdef"  # type: ignore[attr-defined]
         store = self.folder / "store"
         for seed, method in enumerate(METHODS):
             for frames in FRAMES:

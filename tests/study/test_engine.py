@@ -198,7 +198,7 @@ def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
             process.kill()
         log.seek(0)
         output = log.read()
-    assert f"{killed.run_id} failed, next try in 0 s: WorkerCrashedError" in output
+    assert f"{killed.run_id} failed, next try at once, since it had progressed: WorkerCrashedError" in output
     assert f"{stopped.run_id} will resume: its worker was stopped" in output
     for run in (killed, stopped):
         assert len(store.below(run.run_id).list("attempts")) == 2

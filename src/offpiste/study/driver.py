@@ -236,8 +236,7 @@ class _Driver:
         if tries.in_vain:
             self._quarantine(run_id, outcome)
             return
-        soon = f"in {tries.delay:.0f} s" if tries.delay else "at once, since it had progressed"
-        self.log(f"{run_id} failed, next try {soon}: {outcome.error}")
+        self.log(f"{run_id} failed, next try {tries.soon}: {outcome.error}")
         self.ready_at[run_id] = time.monotonic() + tries.delay
 
     def _quarantine(self, run_id: str, outcome: Outcome) -> None:

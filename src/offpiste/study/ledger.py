@@ -131,7 +131,7 @@ class Ledger:
         if tries.in_vain:
             self.quarantine(run_id, outcome)
         else:
-            self.retry(run_id, tries.delay, f"failed, next try in {tries.delay:.0f} s: {outcome.error}")
+            self.retry(run_id, tries.delay, f"failed, next try {tries.soon}: {outcome.error}")
 
     def quarantine(self, run_id: str, outcome: Outcome) -> None:
         """Quarantine a run."""

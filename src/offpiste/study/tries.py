@@ -38,6 +38,11 @@ class Tries:
         """Seconds until the next attempt."""
         return FIRST_RETRY_SECONDS * RETRY_FACTOR ** (self.failures - 1) if self.failures else 0.0
 
+    @property
+    def soon(self) -> str:
+        """When the next attempt begins, as a message says it."""
+        return f"in {self.delay:.0f} s" if self.failures else "at once, since it had progressed"
+
 
 def count_attempt(folder: Folder) -> Tries:
     """Count an attempt that is about to begin."""
