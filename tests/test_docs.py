@@ -17,7 +17,6 @@ from benchmarks.shared.documented import (
     Reader,
     blocks,
     commands,
-    programs,
     reason_not_to_run,
     shortened,
 )
@@ -36,13 +35,8 @@ def test_every_command_in_the_documentation_works(tmp_path: Path) -> None:
     reader = Reader(tmp_path, Path(sys.executable).parent)
     wrong = []
     for page in PAGES:
-        for language, text in blocks(page):
-            if language != "console":
-                reader.save(text)
-        for command in [*commands(page), *programs(page)]:
-            fault = None if reason_not_to_run(command) else reader.type(command)
-            if fault:
-                wrong.append(f"{page.relative_to(ROOT)}: {fault}")
+        faults = filter(None, map(reader.type, reader.open(page)))
+        wrong += [f"{page.relative_to(ROOT)}: {fault}" for fault in faults]
     assert not wrong, "\n\n".join(wrong)
     assert len(reader.done) > 20
     for made in ("runs/freeway/epsilon_greedy/seed-0/run.json", "freeway.mp4", "report/index.html"):

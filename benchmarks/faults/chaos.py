@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks.faults.chaos_cluster import Cluster
 from benchmarks.faults.chaos_stores import Store, folder_store, s3_store
+from benchmarks.shared.small_study import settings
 from offpiste.config import RunConfig
 from offpiste.run.digest import digest
 from offpiste.run.train import train
@@ -41,20 +42,8 @@ seeds = {seeds}
 frames = {frames}
 keep = "all"
 resources = {{ cpus = 1, memory_gb = 0.5 }}
-
-[settings]
-world = {{ episode_frames = 1_200 }}
-schedule = {{ iteration_steps = 500 }}
-exploration = {{ epsilon_decay_steps = 500 }}
-machine = {{ checkpoint_minutes = 0.05 }}
-
-[settings.agent]
-replay_capacity = 600
-min_history_steps = 200
-target_update_steps = 200
-convolution_channels = [8, 8, 8]
-hidden_units = 32
 """
+CHECKPOINT_MINUTES = 0.05
 FULL_SEEDS, QUICK_SEEDS = [0, 1, 2, 3, 4, 5], [0, 1]
 FULL_FRAMES, QUICK_FRAMES = 8_000, 4_000
 MAX_SECONDS = 3_600.0
@@ -109,7 +98,7 @@ class StudyFile:
         return self._frames
 
     def _write(self) -> None:
-        self.path.write_text(STUDY.format(seeds=self._seeds, frames=self._frames))
+        self.path.write_text(STUDY.format(seeds=self._seeds, frames=self._frames) + settings(CHECKPOINT_MINUTES))
 
 
 # What should come out

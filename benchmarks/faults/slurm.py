@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.slurm_cluster import SlurmCluster
+from benchmarks.shared.small_study import settings
 from benchmarks.shared.step_counter import counting_environment, steps_computed
 from offpiste.config import RunConfig
 from offpiste.run.digest import digest
@@ -42,20 +43,8 @@ seeds = [0, 1, 2]
 frames = {frames}
 keep = "all"
 resources = {{ cpus = 1, memory_gb = 0.5 }}
-
-[settings]
-world = {{ episode_frames = 1_200 }}
-schedule = {{ iteration_steps = 500 }}
-exploration = {{ epsilon_decay_steps = 500 }}
-machine = {{ checkpoint_minutes = 0.1 }}
-
-[settings.agent]
-replay_capacity = 600
-min_history_steps = 200
-target_update_steps = 200
-convolution_channels = [8, 8, 8]
-hidden_units = 32
 """
+CHECKPOINT_MINUTES = 0.1
 FRAMES = 1_600
 MAX_SECONDS = 900.0
 MARKER = "OFFPISTE_SLURM_BENCHMARK"
@@ -100,7 +89,7 @@ class Scenario:
         self._cluster, self._work, self._location = cluster, work, location
         self._file, self._store = work / "small.toml", Folder(location)
         self._frames = FRAMES
-        self._file.write_text(STUDY.format(frames=self._frames))
+        self._file.write_text(STUDY.format(frames=self._frames) + settings(CHECKPOINT_MINUTES))
         self._token = secrets.token_hex(8)
         self._environment = cluster.environment | counting_environment(work / "steps") | {MARKER: self._token}
         self._start = time.monotonic()
@@ -261,7 +250,7 @@ class Scenario:
     def _lengthen(self) -> None:
         """Give the runs more to do, and have workers that know of it."""
         self._frames += FRAMES // 2
-        self._file.write_text(STUDY.format(frames=self._frames))
+        self._file.write_text(STUDY.format(frames=self._frames) + settings(CHECKPOINT_MINUTES))
         self._say(f"the runs continue to {self._frames:,} frames")
         self._cluster.command("scancel", "-u", str(os.getuid()))
         self._wait_for("the old workers to end", lambda: not self._cluster.jobs(), resubmit=False)

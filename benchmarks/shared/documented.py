@@ -104,6 +104,13 @@ class Reader:
         for study in (ROOT / "studies").glob("*.toml"):
             shutil.copy(study, folder / "studies")
 
+    def open(self, page: Path) -> list[str]:
+        """Save the files that a page shows, and return its commands that can be run here."""
+        for language, text in blocks(page):
+            if language != "console":
+                self.save(text)
+        return [command for command in [*commands(page), *programs(page)] if reason_not_to_run(command) is None]
+
     def save(self, text: str) -> None:
         """Save a block whose first line names a file."""
         match = re.match(r"# (\S+\.(?:toml|py))\n", text)

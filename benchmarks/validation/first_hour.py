@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.shared.chromium import Chromium
-from benchmarks.shared.documented import ROOT, Reader, blocks, commands, programs, reason_not_to_run, shortened
+from benchmarks.shared.documented import ROOT, Reader, shortened
 
 QUICK_PAGES = ("README.md", "docs/first-run.md")
 PAGES = (*QUICK_PAGES, "docs/your-bonus.md", "docs/read-a-report.md")
@@ -87,12 +87,9 @@ def install(environment: Path) -> list[str]:
 
 def read(reader: Reader, page: Path) -> list[str]:
     """Type every command of a page."""
-    for language, text in blocks(page):
-        if language != "console":
-            reader.save(text)
     faults: list[str] = []
-    for command in [*commands(page), *programs(page)]:
-        if reason_not_to_run(command) is None and shortened(command) not in reader.done:
+    for command in reader.open(page):
+        if shortened(command) not in reader.done:
             name = f"{page.name}: {command.splitlines()[0][:90]}"
             faults += timed(name, lambda command=command: typed(reader, command))  # type: ignore[misc]
     return faults

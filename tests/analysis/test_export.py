@@ -7,7 +7,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import offpiste
-from offpiste.analysis.export import points
+from offpiste.analysis.export import points, rows_by_run
 from offpiste.cli import main
 from offpiste.run import tracker
 from offpiste.run.train import train
@@ -30,7 +30,7 @@ def test_points_are_the_records_over_frames(store: Path) -> None:
     results = offpiste.load(str(store))
     (run,) = results.runs
     skip = run.settings["world.frame_skip"]
-    found = dict(points(results, run))
+    found = dict(points(rows_by_run(results), run))
     assert list(found) == sorted(found)
     for row in results.scalars().to_pylist():
         assert found[row["end_step"] * skip][f"scalars/{row['name']}"] == row["value"]

@@ -2,9 +2,12 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from offpiste.analysis.results import Results
@@ -32,9 +35,10 @@ def to_tensorboard(results: Results, out: Path) -> Iterator[str]:
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+    rows = rows_by_run(results)
     for run in results.runs:
         writer = EventFileWriter(str(out / run.name))
-        for frame, values in points(results, run):
+        for frame, values in points(rows, run):
             shown = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
             writer.add_event(Event(wall_time=time.time(), step=frame, summary=Summary(value=shown)))
         writer.close()
@@ -49,6 +53,7 @@ def to_wandb(results: Results, out: Path) -> Iterator[str]:
     import wandb
 
     out.mkdir(parents=True, exist_ok=True)
+    rows = rows_by_run(results)
     for run in results.runs:
         logged = wandb.init(
             project="offpiste",
@@ -60,22 +65,32 @@ def to_wandb(results: Results, out: Path) -> Iterator[str]:
             settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, x_disable_meta=True),
         )
         logged.define_metric("*", step_metric="frames")
-        for frame, values in points(results, run):
+        for frame, values in points(rows, run):
             logged.log({**values, "frames": frame})
         folder = Path(logged.dir).parent
         logged.finish()
         yield str(folder)
 
 
-def points(results: Results, run: Run) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the frames at which a run recorded something, in order, with the numbers by tag."""
+def rows_by_run(results: Results) -> dict[str, dict[str, pa.Table]]:
+    """Return the rows of each run, by table and name of the run, from one query a table."""
+    found: dict[str, dict[str, pa.Table]] = {}
+    for table in _CURVES:
+        rows = results.query(f"FROM {table} ORDER BY run, end_step")
+        names = pc.run_end_encode(rows["run"].combine_chunks())
+        starts = [0, *names.run_ends.to_pylist()]
+        slices = (rows.slice(start, end - start) for start, end in pairwise(starts))
+        found[table] = dict(zip(names.values.to_pylist(), slices, strict=True))
+    return found
+
+
+def points(rows: Mapping[str, Mapping[str, pa.Table]], run: Run) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yield the frames at which a run recorded something, in order, with the numbers by tag; from `rows_by_run`."""
     by_frame: dict[int, dict[str, float]] = {}
     skip = run.settings["world.frame_skip"]
-    name = run.name.replace("'", "''")
-    for table in _CURVES:
-        if run.name in results.runs_with(table):
-            for row in results.query(f"FROM {table} WHERE run = '{name}'").to_pylist():
-                by_frame.setdefault(row["end_step"] * skip, {}).update(tagged(table, row))
+    for table, of_runs in rows.items():
+        for row in of_runs[run.name].to_pylist() if run.name in of_runs else ():
+            by_frame.setdefault(row["end_step"] * skip, {}).update(tagged(table, row))
     yield from sorted(by_frame.items())
 
 

@@ -30,7 +30,6 @@ from offpiste.store.checkpoints import refuse_unfit
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
-from offpiste.worlds.games import Location
 from offpiste.worlds.play import Policy, episode
 from offpiste.worlds.registry import find, open_world
 
@@ -108,7 +107,7 @@ def _play(
         ]
         frame = _compose(screen, texts, rewards, bonuses if bonus is not None else None)
         if location is not None:
-            cell = _cell(location, ram)
+            cell = location.position(ram)
             visited[cell] += 1
             _map(frame, visited, cell)
         yield frame
@@ -165,12 +164,6 @@ def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: dequ
     if bonuses is not None:
         _chart(frame, "bonus", list(bonuses), 330, _BLUE)
     return frame
-
-
-def _cell(location: Location, ram: NDArray[np.uint8]) -> tuple[int, int, int]:
-    """Return room, row and column of the player's cell."""
-    room, cell = location.locate(ram)
-    return room, cell % 32, cell // 32 % 32
 
 
 def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[int, int, int]) -> None:

@@ -102,8 +102,10 @@ def reason_of(error: Exception) -> str:
     text = str(error).partition("\n\nDebug source")[0]
     head, xml, body = text.partition("<")
     if xml:
-        told = [found[1] for name in ("Code", "Message") if (found := re.search(f"<{name}>(.*?)</{name}>", body + xml))]
-        text = f"{head} {': '.join(told)}"
+        answer = [
+            found[1] for name in ("Code", "Message") if (found := re.search(f"<{name}>(.*?)</{name}>", body + xml))
+        ]
+        text = f"{head} {': '.join(answer)}"
     return " ".join(text.split())
 
 
@@ -149,7 +151,7 @@ def _region(url: Url) -> str:
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
             headers = answer.headers
-    except urllib.error.HTTPError as error:  # it is told even to those who may not read the bucket
+    except urllib.error.HTTPError as error:  # it has the region even for those who may not read the bucket
         headers = error.headers
     except OSError as error:
         raise StoreError(f"cannot open {url.shown}: its region is unknown ({error}); add ?region=REGION") from None

@@ -105,6 +105,13 @@ def drive(
     return driver.summary()
 
 
+def counts_line(done: int, in_flight: int, waiting: int, quarantined: int, skipped: int) -> str:
+    """Return how many runs of a study are in which state, as one line; each is in one."""
+    runs = done + in_flight + waiting + quarantined + skipped
+    left_out = f", {skipped} skipped" if skipped else ""
+    return f"{done} done, {in_flight} in flight, {waiting} waiting, {quarantined} quarantined{left_out} of {runs} runs"
+
+
 def time_left(seconds: float, done: int, left: int) -> str:
     """Return how long the frames left take at the rate of those done in these seconds, once there are some."""
     if not done or not left:
@@ -152,7 +159,7 @@ class _Driver:
             elif seen.state == "failed":
                 self.skipped.add(seen.run_id)
                 self.log(f"{seen.run_id} is skipped: {seen.note}")
-            elif seen.state == "done" and (seen.only_results or self.study.keep == "all"):
+            elif seen.is_complete(self.study.keep):
                 self.done.add(seen.run_id)
             else:  # also one that is done but has its replay still: its attempt drops that
                 (resumable if seen.frames else new).append(seen.run_id)
@@ -208,11 +215,8 @@ class _Driver:
 
     def summary_line(self) -> str:
         """Return the counts of runs, and the time left, as one line."""
-        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
-        return (
-            f"{len(self.done)} done, {len(self.in_flight)} in flight, {len(self.ready_at)} waiting, "
-            f"{len(self.quarantined)} quarantined{skipped} of {len(self.runs)} runs{self._time_left()}"
-        )
+        waiting, failed = len(self.ready_at), (len(self.quarantined), len(self.skipped))
+        return counts_line(len(self.done), len(self.in_flight), waiting, *failed) + self._time_left()
 
     def summary(self) -> StudySummary:
         """Return the counts of runs."""
@@ -263,7 +267,7 @@ class _Driver:
             self.ready_at[run_id] = later
             return True
         self.superseded.discard(run_id)
-        if seen.state != "done" or not (seen.only_results or self.study.keep == "all"):
+        if not seen.is_complete(self.study.keep):
             return False  # what is done but has its replay still is completed by an attempt of ours
         del self.ready_at[run_id]
         self.done.add(run_id)

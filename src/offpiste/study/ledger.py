@@ -10,7 +10,7 @@ from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.attempt import Outcome
 from offpiste.study.claims import SETTLE_SECONDS, Claims
-from offpiste.study.driver import StudySummary, time_left
+from offpiste.study.driver import StudySummary, counts_line, time_left
 from offpiste.study.marks import Marks, read_status
 from offpiste.study.plan import Study
 from offpiste.study.tries import Tries, count_attempt, count_failure
@@ -173,11 +173,8 @@ class Ledger:
 
     def summary_line(self, in_flight: int) -> str:
         """Return the counts of runs, and the time left, as one line."""
-        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
-        line = (
-            f"{len(self.done)} done, {in_flight} in flight, {len(self.left) - in_flight} waiting, "
-            f"{len(self.quarantined)} quarantined{skipped} of {len(self.runs)} runs"
-        )
+        waiting, failed = len(self.left) - in_flight, (len(self.quarantined), len(self.skipped))
+        line = counts_line(len(self.done), in_flight, waiting, *failed)
         if self._begun is None:
             return line
         since, before = self._begun
@@ -207,7 +204,7 @@ class Ledger:
         except StoreError as error:
             self.retry(run_id, LOOK_SECONDS, f"cannot be read: {error}")
             return False
-        if seen.state == "done" and (seen.only_results or self._study.keep == "all"):
+        if seen.is_complete(self._study.keep):
             self.finish(run_id)
         elif seen.quarantined:
             self._marks.mark_quarantined(run_id)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from offpiste.config import RunConfig
+from offpiste.store.manifests import memory_bytes
 from offpiste.study.cost import cost
 from offpiste.study.plan import Study
 
@@ -33,7 +34,7 @@ def slots_on(node: Mapping[str, float], needs: Mapping[str, float]) -> int:
 def this_machine() -> dict[str, float]:
     """Return what this process may use of this machine."""
     limits = (Path(path).read_text().strip() for path in _CGROUP_LIMITS if Path(path).exists())
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = memory_bytes()
     memory = _USABLE_MEMORY * min(total, *(int(limit) for limit in limits if limit.isdecimal()), total)
     return {"CPU": float(len(os.sched_getaffinity(0))), "GPU": float(len(visible_gpus())), "memory": memory}
 

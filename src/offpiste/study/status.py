@@ -52,6 +52,10 @@ class RunStatus:
     job: str = ""
     """Its Slurm job, if it is one."""
 
+    def is_complete(self, keep: str) -> bool:
+        """Return whether nothing is left to do: it is done, and its replay dropped if only results are kept."""
+        return self.state == "done" and (self.only_results or keep == "all")
+
 
 def read_all(
     store: Folder,

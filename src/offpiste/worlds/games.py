@@ -29,11 +29,15 @@ class Location:
 
     def locate(self, ram: NDArray[np.uint8]) -> tuple[int, int]:
         """Return the room and the cell in which the player is; unknown parts count as 0."""
+        room, row, column = self.position(ram)
+        return room, (room * 32 + column) * 32 + row
+
+    def position(self, ram: NDArray[np.uint8]) -> tuple[int, int, int]:
+        """Return the room of the player, and row and column of the cell there; unknown parts count as 0."""
         room, level, x, y = (
             int(ram[byte]) if byte is not None else 0 for byte in (self.room, self.level, self.x, self.y)
         )
-        room += 256 * min(level, _HIGHEST_LEVEL)
-        return room, (room * 32 + x // 8) * 32 + y // 8
+        return room + 256 * min(level, _HIGHEST_LEVEL), y // 8, x // 8
 
     def decode(self, cells: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         """Return room, x and y of cells, the inverse of `locate` up to 8 units; without those that have no byte."""
