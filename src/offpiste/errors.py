@@ -7,6 +7,7 @@ OffpisteError
 │   └── Damaged           a file of a store is not what it must be
 ├── CheckpointError       checkpoints are missing or broken
 ├── NotFinite             the loss, a bonus or one of its scalars is not finite; the last checkpoint stays
+├── BonusError            the code of a bonus raised an error, which it would raise again
 └── Superseded            a newer attempt at the same run has started; this one stops
 """
 
@@ -42,6 +43,10 @@ class CheckpointError(OffpisteError):
 
 class NotFinite(OffpisteError):
     """The loss, a bonus or one of its scalars is not finite; the last checkpoint stays."""
+
+
+class BonusError(OffpisteError):
+    """The code of a bonus raised an error, its cause, which it would raise again."""
 
 
 class Superseded(OffpisteError):

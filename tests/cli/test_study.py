@@ -18,6 +18,7 @@ from offpiste.parsing import to_toml
 from offpiste.store.storage import Folder
 from offpiste.study import child, cost, engine, here, status
 from offpiste.study.driver import StudySummary
+from offpiste.study.marks import Marks, read_status
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
 from offpiste.study.worker import Terms
@@ -291,6 +292,25 @@ def test_retry_of_an_unknown_run_is_refused(file: str, store: Folder, capsys: py
     )
     assert output.code == 1
     assert "the study has no run named 'freeway/epsilon_greedy/seed-9'; did you mean" in output.errors
+
+
+def test_discard_deletes_what_runs_have_left_and_they_are_done_no_longer(
+    file: str, store: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_some(store)
+    plan = tiny_study()
+    done, running, failed = (run.run_id for run in plan.runs)
+    marks = Marks(store, plan)
+    marks.mark_done(done)
+    marks.mark_quarantined(failed)
+    argv = ["study", "discard", file, "--store", store.location]
+    refused = Output([*argv, done, running], capsys)
+    assert refused.code == 1
+    assert f"{running} must not be running; stop the study first" in refused.errors
+    assert Output([*argv, done, failed], capsys).out.startswith("2 runs discarded; `offpiste study run` trains them")
+    assert [seen.state for seen in read_status(store, plan)] == ["waiting", "running", "waiting"]
+    assert Output(argv, capsys).code != 0
+    assert "the study has no run named 'x'" in Output([*argv, "x"], capsys).errors
 
 
 def test_stop_requests_the_stop_and_waits_until_no_run_is_running(

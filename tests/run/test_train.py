@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 from safetensors import safe_open
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from offpiste.bonuses.registry import source_digest
 from offpiste.cli import main
 from offpiste.config import (
     RESULTS_VERSION,
@@ -35,7 +37,7 @@ from offpiste.config import (
     method_settings,
     protocol_settings,
 )
-from offpiste.errors import CheckpointError, ConfigError, NotFinite, RunMismatch, StoreError, Superseded
+from offpiste.errors import BonusError, CheckpointError, ConfigError, NotFinite, RunMismatch, StoreError, Superseded
 from offpiste.parsing import to_dict, to_toml
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
@@ -45,10 +47,12 @@ from offpiste.run.train import Progress, train
 from offpiste.store import arrays, layout
 from offpiste.store.attempts import attempt_names, begin_attempt
 from offpiste.store.checkpoints import Checkpoints, Restored, newest_object
+from offpiste.store.documents import read_run
 from offpiste.store.manifests import read_manifest
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import TABLES, schema
 from offpiste.store.storage import Folder
+from offpiste.study.attempt import attempt_of_study, outcome_of
 from tests.run.small import AGENT, small_run
 
 NEVER = MachineConfig(checkpoint_minutes=1_000.0)
@@ -466,6 +470,54 @@ def test_a_run_whose_bonus_was_edited_is_resumed_only_if_asked(tmp_path: Path, m
     ):
         train(tiny_run(frames=16, bonus=bonus), folder)
     assert train(tiny_run(frames=16, bonus=bonus), folder, accept_version=True).state == "finished"
+
+
+def own_bonus(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, body: str) -> tuple[Path, BonusConfig]:
+    """Write a bonus whose `observe` has this body, and return its file and its settings."""
+    file = folder / f"{name}.py"
+    file.write_text(
+        f"from tests.bonuses.broken import Good\n\n\nclass Mine(Good):\n    def observe(self, transition):\n{body}"
+    )
+    monkeypatch.syspath_prepend(folder)
+    return file, BonusConfig(name=f"{name}:Mine")
+
+
+def test_an_error_in_the_code_of_a_bonus_names_file_and_line_and_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "        return self.depth(transition)\n\n    def depth(self, _):\n        return [][0]\n"
+    file, bonus = own_bonus(tmp_path, monkeypatch, "shallow_bonus", body)
+    message = f"the bonus shallow_bonus:Mine failed in {file}, line 9: IndexError: list index out of range"
+    with pytest.raises(BonusError, match=re.escape(message)):
+        train(tiny_run(bonus=bonus), Folder(tmp_path / "run"))
+    assert status(tmp_path / "run")["note"] == message
+    outcome = outcome_of(
+        lambda: attempt_of_study(tiny_run(bonus=bonus), Folder(tmp_path / "run"), "all", lambda _: None)
+    )
+    assert (outcome.state, outcome.error) == ("not_retryable", f"BonusError: {message}")
+
+
+@pytest.mark.parametrize("error", ["OSError('no space')", "MemoryError()"])
+def test_an_error_of_the_machine_within_a_bonus_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    _, bonus = own_bonus(tmp_path, monkeypatch, f"poor_{error[:2].lower()}", f"        raise {error}\n")
+    kind = {"OSError": OSError, "MemoryError": MemoryError}[error.partition("(")[0]]
+    with pytest.raises(kind):
+        train(tiny_run(bonus=bonus), Folder(tmp_path / "run"))
+
+
+def test_a_run_that_recorded_nothing_begins_anew_after_its_bonus_was_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, bonus = own_bonus(tmp_path, monkeypatch, "mended_bonus", "        return [][0]\n")
+    folder = Folder(tmp_path / "run")
+    with pytest.raises(BonusError):
+        train(tiny_run(frames=8, bonus=bonus), folder)
+    file.write_text(file.read_text().replace("[][0]", "0.0"))
+    monkeypatch.delitem(sys.modules, "mended_bonus")
+    assert train(tiny_run(frames=8, bonus=bonus), folder).state == "finished"
+    assert read_run(folder).bonus_source == source_digest(bonus.name)  # type: ignore[union-attr]
 
 
 def test_a_game_that_does_not_exist_leaves_no_folder_behind(tmp_path: Path) -> None:

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
+from offpiste.analysis.load import load
 from offpiste.config import MachineConfig, RunConfig
-from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
+from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError, Superseded
 from offpiste.parsing import from_dict
 from offpiste.run.train import train
 from offpiste.store import documents, layout
-from offpiste.store.checkpoints import newest_whole
+from offpiste.store.attempts import attempt_names, begin_attempt
+from offpiste.store.checkpoints import Checkpoints, newest_whole, stop_if_superseded
 from offpiste.store.documents import parse_run
 from offpiste.store.parquet import from_parquet
 from offpiste.store.run_folder import (
     about,
     claim,
     differences,
+    discard,
     holds_only_results,
     mismatch,
     read_config,
@@ -170,3 +173,44 @@ def test_a_name_that_no_disk_takes_is_refused_with_words(folder: Folder, key: st
     with pytest.raises(ConfigError, match=f"{key} must have <= 255 bytes, got {length:,}; it names a folder"):
         claim(folder, RunConfig(**{key: "x" * length}))  # type: ignore[arg-type]
     assert folder.list() == []
+
+
+def test_a_run_begins_anew_with_another_bonus_file_only_before_it_recorded_anything(folder: Folder) -> None:
+    config = RunConfig()
+    claim(folder, config, "old")
+    begin_attempt(folder, {})
+    assert claim(folder, config, "new").bonus_source == "new"
+    folder.put(layout.CHECKPOINTED, b"{}")
+    with pytest.raises(RunMismatch, match="from before its file was changed"):
+        claim(folder, config, "newer")
+
+
+def test_another_run_does_not_begin_where_one_recorded_nothing(folder: Folder) -> None:
+    claim(folder, RunConfig(seed=1), "old")
+    with pytest.raises(RunMismatch, match="seed is 1 there"):
+        claim(folder, RunConfig(seed=2), "new")
+
+
+def test_the_checkpoint_of_a_process_with_the_old_bonus_is_refused_after_the_restart(folder: Folder) -> None:
+    config = RunConfig()
+    old = claim(folder, config, "old").identity
+    late = Checkpoints(folder, begin_attempt(folder, {}), old)
+    stored = claim(folder, config, "new")
+    late.save(1, {"loop": b"old"}, {})  # just before the new attempt registers
+    with pytest.raises(CheckpointError, match="bonus_source"):
+        Checkpoints(folder, begin_attempt(folder, {}), stored.identity).restore()
+
+
+def test_a_discarded_run_leaves_nothing_but_what_stops_its_late_processes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    train(tiny_run(frames=8), folder)
+    late = attempt_names(folder)[-1]
+    discard(folder)
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.parent.name for path in left if path.name != layout.DISCARDED} == {layout.ATTEMPTS}
+    with pytest.raises(Superseded):
+        stop_if_superseded(folder, late)
+    with pytest.raises(StoreError, match="there is no run below"):
+        load(tmp_path)
+    assert train(tiny_run(frames=8, seed=9), folder).state == "finished"
+    assert read_config(folder).seed == 9

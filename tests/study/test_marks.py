@@ -37,9 +37,9 @@ def test_one_listing_tells_done_quarantined_and_leased_runs_apart(folder: Folder
     assert [marks.is_quarantined(run_id, seen) for run_id in (FIRST, SECOND, THIRD)] == [False, True, False]
     assert list(seen.leases[marks.keys[THIRD]]) == ["me"]
     assert marks.marked_done() == {FIRST}
-    marks.unmark_quarantined(SECOND)
+    marks.unmark_quarantined(SECOND, seen)
     marks.delete_lease(THIRD, "me")
-    assert (marks.read().quarantined, marks.read().leases) == (set(), {})
+    assert (marks.read().quarantined, marks.read().leases) == ({}, {})
 
 
 def test_the_status_of_a_run_that_is_marked_done_is_not_read_from_its_folder(

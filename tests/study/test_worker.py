@@ -204,6 +204,29 @@ def test_a_run_that_is_done_without_a_mark_gets_one_and_is_not_trained(store: Fo
     assert FIRST in Marks(store, STUDY).marked_done()
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_quarantined_run_is_tried_again_once_its_bonus_was_changed_if_it_had_recorded_nothing(
+    store: Folder, alone: bool
+) -> None:
+    old, new = (replace(STUDY, bonus_sources={"none": source}) for source in ("old", "new"))
+    SCRIPT[FIRST] = [Outcome("not_retryable", "no")]
+    assert worked(store, old)[0] == StudySummary(2, 1, 0)
+    assert worked(store, old)[0] == StudySummary(2, 1, 0)  # the same file fails the same way
+    STARTED.clear()
+    log: list[str] = []
+    assert worked(store, new, log, alone=alone)[0] == StudySummary(3, 0, 0)
+    assert FIRST in STARTED
+    assert f"{FIRST} {status.MENDED}" in log
+
+
+def test_a_quarantined_run_with_a_checkpoint_stays_quarantined_when_its_bonus_changes(store: Folder) -> None:
+    old, new = (replace(STUDY, bonus_sources={"none": source}) for source in ("old", "new"))
+    SCRIPT[FIRST] = [Outcome("not_retryable", "no")]
+    worked(store, old)
+    store.below(FIRST).put(layout.CHECKPOINTED, b"{}")
+    assert worked(store, new)[0] == StudySummary(2, 1, 0)
+
+
 def test_a_quarantine_that_is_lifted_while_a_worker_is_at_work_is_seen_by_it(store: Folder) -> None:
     marks = Marks(store, STUDY)
     status.quarantine(store.below(FIRST), "no", "")
@@ -211,7 +234,7 @@ def test_a_quarantine_that_is_lifted_while_a_worker_is_at_work_is_seen_by_it(sto
 
     def lift() -> Outcome:
         status.lift_quarantine(store.below(FIRST))
-        marks.unmark_quarantined(FIRST)
+        marks.unmark_quarantined(FIRST, marks.read())
         return FAILED  # so that the worker looks again
 
     SCRIPT[SECOND] = [lift]

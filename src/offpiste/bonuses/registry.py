@@ -90,7 +90,13 @@ def _reason(error: Exception, module_name: str) -> str:
     files = [frame.filename for frame in frames if frame.name == "<module>"]  # not those of libraries that it calls
     if not files or isinstance(error, SyntaxError):  # whose message has file and line
         return message
-    return f"{message} ({files[-1]}, line {[frame.lineno for frame in frames if frame.filename == files[-1]][-1]})"
+    return f"{message} ({files[-1]}, line {line_of(error, files[-1])})"
+
+
+def line_of(error: Exception, file: str | None) -> int | None:
+    """Return the last line of a file that an error came through, or None if it did not."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return lines[-1] if lines else None
 
 
 def build(config: BonusConfig, context: Context) -> Bonus | None:

@@ -8,6 +8,7 @@ import importlib
 import operator
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 import offpiste
 from offpiste.cli.output import warn
-from offpiste.errors import OffpisteError, did_you_mean
+from offpiste.errors import BonusError, OffpisteError, did_you_mean
 from offpiste.parsing import parse_count
 
 COMMANDS = {
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run: Callable[[Any], int] = sys.modules[type(command).__module__].main
         return run(command)
     except OffpisteError as error:
+        if isinstance(error, BonusError):
+            traceback.print_exception(error.__cause__)  # its author's code
         warn(str(error))
         return 1
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`offpiste study`: plan, run, watch, retry and stop the runs of a study."""
+"""`offpiste study`: plan, run, watch, retry, discard and stop the runs of a study."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from offpiste.config import MachineConfig, RunConfig, identity
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
-from offpiste.study.marks import lift_quarantine, read_status
+from offpiste.study.marks import discard, lift_quarantine, read_status
 from offpiste.study.plan import Study, load_bonuses, read_study
 
 POLL_SECONDS = 5.0
@@ -138,13 +138,37 @@ class Retry:
     def main(self) -> int:
         """Lift the quarantine."""
         study, store = read_study(self.file), Folder(self.store)
-        known = {run.run_id for run in study.runs}
-        for name in self.run:
-            if name not in known:
-                raise ConfigError(f"the study has no run named {name!r}{did_you_mean(name, known)}")
+        check_runs(study, self.run)
         wanted = self.run or [seen.run_id for seen in read_status(store, study) if seen.quarantined]
         lifted = lift_quarantine(store, study, wanted)
         print("\n".join([*lifted, f"{len(lifted)} runs are no longer quarantined"]))
+        return 0
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete all that runs of a study have left in the store, results included, so that they begin anew: by a driver or
+    a worker that is started after this.
+    """
+
+    file: File
+    """TOML file of the study."""
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")]
+    """Names of the runs, as `study status` shows them."""
+    store: Store
+    """Folder or s3:// URL of its runs."""
+
+    def main(self) -> int:
+        """Delete them."""
+        study, store = read_study(self.file), Folder(self.store)
+        check_runs(study, self.runs)
+        if not self.runs:
+            raise ConfigError("name the runs to discard, as `offpiste study status` shows them")
+        running = {seen.run_id for seen in read_status(store, study) if seen.state == "running"}
+        if busy := [name for name in self.runs if name in running]:
+            raise ConfigError(f"{', '.join(busy)} must not be running; stop the study first: `offpiste study stop`")
+        discard(store, study, self.runs)
+        print(f"{len(self.runs)} run{'s' * (len(self.runs) != 1)} discarded; `offpiste study run` trains them anew")
         return 0
 
 
@@ -181,7 +205,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Plan, run, work on, watch, retry or stop a study: many runs, described by one TOML file."""
+    """Plan, run, work on, watch, retry, discard or stop a study: many runs, described by one TOML file."""
 
     command: Annotated[
         Annotated[Plan, tyro.conf.subcommand("plan")]
@@ -190,6 +214,7 @@ class Arguments:
         | Annotated[Slurm, tyro.conf.subcommand("slurm")]
         | Annotated[Status, tyro.conf.subcommand("status")]
         | Annotated[Retry, tyro.conf.subcommand("retry")]
+        | Annotated[Discard, tyro.conf.subcommand("discard")]
         | Annotated[Stop, tyro.conf.subcommand("stop")],
         tyro.conf.arg(name=""),
     ]
@@ -198,6 +223,14 @@ class Arguments:
 def main(arguments: Arguments) -> int:
     """Run the command below `study`."""
     return arguments.command.main()
+
+
+def check_runs(study: Study, names: Iterable[str]) -> None:
+    """Raise ConfigError for a name that no run of the study has."""
+    known = {run.run_id for run in study.runs}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"the study has no run named {name!r}{did_you_mean(name, known)}")
 
 
 def plan_lines(study: Study, rates: Mapping[str, float], runs_per_machine: int) -> Iterator[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
+from offpiste.run.blame import blaming
 from offpiste.run.loop import Loop
 from offpiste.run.process import about_this_process, prepare, slurm_job
 from offpiste.run.stopping import StopSignal, stop_on_signals
@@ -274,7 +275,8 @@ def train(
 ) -> Progress:
     """Train or resume the run in this folder, until its frames are done or a signal stops the process."""
     prepare(config.machine)
-    loop = Loop(config)  # before anything is written: the game or the bonus may be unknown
+    with blaming(config.bonus.name):
+        loop = Loop(config)  # before anything is written: the game or the bonus may be unknown
     stored = claim(folder, config, source_digest(config.bonus.name), accept_version=accept_version)
     refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
@@ -295,7 +297,8 @@ def train(
         )
         attempt.saved_step = loop.tracker.all_steps if kept is not None else -1
         try:
-            return attempt.run()
+            with blaming(config.bonus.name):
+                return attempt.run()
         except Superseded:
             raise  # the status now belongs to the newer attempt
         except Exception as error:

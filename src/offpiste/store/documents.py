@@ -66,6 +66,7 @@ class StoredRun:
             "run_id": self.run_id,
             "protocol_fingerprint": self.protocol_fingerprint,
             "method_fingerprint": self.method_fingerprint,
+            **({"bonus_source": self.bonus_source} if self.bonus_source else {}),
         }
 
 

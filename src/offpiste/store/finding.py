@@ -48,7 +48,7 @@ def find_runs(root: Folder, pool: ThreadPoolExecutor) -> tuple[list[str], list[S
             elif layout.BUNDLE in found[0]:
                 what = "a bundle, which is read only where it is named itself, as with --beside"
                 skipped.append(Skipped("bundle in a store", name, what))
-            elif _PARTS_OF_A_RUN & {*found[0], *found[1]}:
+            elif layout.DISCARDED not in found[0] and _PARTS_OF_A_RUN & {*found[0], *found[1]}:
                 what = "a run folder without run.json: half written, or half deleted"
                 skipped.append(Skipped("missing run.json", name, what))
             else:

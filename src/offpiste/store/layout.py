@@ -11,6 +11,7 @@ tables/         the tables at that moment, one file each; written once
 tensorboard/    curves while training, if the folder is on a local disk
 results.json    only the results of the finished run were kept
 quarantine.json the run is quarantined: no study tries it again until this is deleted (`study retry`)
+discarded.json  what was recorded here was deleted on request (`study discard`); a run may begin anew
 tries.json      how often a study tried the run since its newest checkpoint, and how often it failed
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "quarantine.json"
-CHECKPOINTED = "checkpointed.json"
+CHECKPOINTED, DISCARDED = "checkpointed.json", "discarded.json"
 PUBLISHED = "published"
 """The folder in a store that holds what was imported."""
 TRIES = "tries.json"

@@ -19,6 +19,7 @@ from offpiste.config import (
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import to_dict
 from offpiste.store import arrays, documents, layout
+from offpiste.store.attempts import begin_attempt
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.records import RecordLog, utc_now
@@ -46,13 +47,14 @@ def claim(
 ) -> StoredRun:
     """Write run.json, or raise RunMismatch if the folder already holds another run; return what it says."""
     stored = read_run(folder)
+    sources = {config.bonus.name: bonus_source}
     if stored is None:
         check_name(config)
         _refuse_without_run(folder)
+    if stored is None or may_restart(folder, stored, config, sources):
         content = about(config, bonus_source)
         folder.put(layout.RUN, json.dumps(documents.signed(content), indent=1).encode())
         return parse_run(content)
-    sources = {config.bonus.name: bonus_source}
     if found := mismatch(stored, config, sources, accept_version=accept_version):
         own_name = "" if config.bonus.name == "none" else "--method NAME, "
         raise RunMismatch(
@@ -64,13 +66,35 @@ def claim(
 
 def _refuse_without_run(folder: Folder) -> None:
     """Raise CheckpointError where a run has left something, but not its run.json, which is written before all else."""
-    left = [name for name in (layout.MANIFESTS, layout.OBJECTS, layout.ATTEMPTS) if folder.list(name)]
-    left += [name for name in folder.list() if name == layout.CHECKPOINTED or _FINISHED.fullmatch(name)]
+    names = folder.list()
+    parts = (layout.MANIFESTS, layout.OBJECTS) + (() if layout.DISCARDED in names else (layout.ATTEMPTS,))
+    left = [name for name in parts if folder.list(name)]
+    left += [name for name in names if name == layout.CHECKPOINTED or _FINISHED.fullmatch(name)]
     if left:
         raise CheckpointError(
             f"{folder.location} holds {', '.join(left)} of a run, but no {layout.RUN}, so nothing says of which; "
             f"restore {layout.RUN} from a backup, or train in another folder"
         )
+
+
+def has_recorded(folder: Folder) -> bool:
+    """Return whether a run has left a checkpoint or results in this folder."""
+    names = folder.list()
+    return layout.CHECKPOINTED in names or finished_frames(names) >= 0 or bool(manifest_names(folder))
+
+
+def may_restart(
+    folder: Folder, stored: StoredRun, wanted: RunConfig, bonus_sources: Mapping[str, str | None] | None
+) -> bool:
+    """Return whether a run may begin anew in its folder: its code or its bonus's changed before it recorded anything.
+
+    A process that still works on it is superseded by the new attempt, and its checkpoints carry the old bonus's hash.
+    """
+    return (
+        bool(mismatch(stored, wanted, bonus_sources))
+        and not mismatch(stored, wanted, bonus_sources, accept_version=True)
+        and not has_recorded(folder)
+    )
 
 
 def mismatch(
@@ -104,6 +128,28 @@ def mismatch(
             "--accept-version mixes them knowingly"
         )
     return ""
+
+
+def discard(folder: Folder) -> None:
+    """Delete all that a run has left in its folder, so that it begins anew.
+
+    The attempts stay, and one is added to them: a process that works on the run, or wakes up late, stops.
+    """
+    begin_attempt(folder, {"note": "discarded"})
+    folder.put(layout.DISCARDED, json.dumps({"at": utc_now()}).encode())
+    folder.delete(layout.RUN)  # first, so that nobody takes the rest for a run
+    delete_below(folder)
+
+
+def delete_below(folder: Folder, prefix: str = "") -> None:
+    """Delete all objects below a prefix of a run's folder but what `discard` keeps."""
+    names, folders = folder.entries(prefix)
+    for name in names:
+        if prefix or name != layout.DISCARDED:
+            folder.delete(f"{prefix}/{name}" if prefix else name)
+    for name in folders:
+        if prefix or name != layout.ATTEMPTS:
+            delete_below(folder, f"{prefix}/{name}" if prefix else name)
 
 
 def differences(stored: RunConfig, wanted: RunConfig) -> list[str]:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from offpiste.config import RunConfig
-from offpiste.errors import CheckpointError, ConfigError, Damaged, NotFinite, RunMismatch, Superseded
+from offpiste.errors import BonusError, CheckpointError, ConfigError, Damaged, NotFinite, RunMismatch, Superseded
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 
 if TYPE_CHECKING:
     from offpiste.run.train import Progress
 
-NOT_RETRYABLE = (ConfigError, RunMismatch, NotFinite, CheckpointError, Damaged)
+NOT_RETRYABLE = (BonusError, ConfigError, RunMismatch, NotFinite, CheckpointError, Damaged)
 """Errors that another attempt would raise again."""
 
 

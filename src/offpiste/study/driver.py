@@ -28,7 +28,7 @@ from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.attempt import Outcome
-from offpiste.study.marks import Marks, read_status
+from offpiste.study.marks import Marks, lift_quarantine, read_status
 from offpiste.study.plan import Study
 from offpiste.study.tries import count_failure, newest_manifest
 
@@ -153,6 +153,9 @@ class _Driver:
         resumable: list[str] = []
         new: list[str] = []
         for seen in read_status(self.store, self.study, accept_version=self.accept_version):
+            if seen.mended:
+                lift_quarantine(self.store, self.study, [seen.run_id])
+                self.log(f"{seen.run_id} {status.MENDED}")
             if seen.quarantined:
                 self.quarantined.add(seen.run_id)
                 self.log(f"{seen.run_id} is quarantined: {seen.note}")
@@ -245,7 +248,8 @@ class _Driver:
 
     def _quarantine(self, run_id: str, outcome: Outcome) -> None:
         try:
-            status.quarantine(self.store.below(run_id), outcome.error, outcome.details)
+            source = self.study.source_of(self.runs[run_id])
+            status.quarantine(self.store.below(run_id), outcome.error, outcome.details, source)
         except StoreError as error:  # the store is unreachable, which may be why the run failed
             self.log(f"{run_id} failed ({outcome.error}) and could not be quarantined: {error}")
             self.ready_at[run_id] = time.monotonic() + UNREACHABLE_SECONDS

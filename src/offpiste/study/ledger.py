@@ -11,7 +11,7 @@ from offpiste.study import status
 from offpiste.study.attempt import Outcome
 from offpiste.study.claims import SETTLE_SECONDS, Claims
 from offpiste.study.driver import StudySummary, counts_line, time_left
-from offpiste.study.marks import Marks, read_status
+from offpiste.study.marks import Marks, lift_quarantine, read_status
 from offpiste.study.plan import Study
 from offpiste.study.tries import Tries, count_attempt, count_failure
 
@@ -63,8 +63,10 @@ class Ledger:
                 self._log(f"{seen.run_id} is skipped: {seen.note}")
         listed = self._marks.read()
         for seen in found:
-            if not seen.quarantined and self._marks.is_quarantined(seen.run_id, listed):
-                self._marks.unmark_quarantined(seen.run_id)  # lifted by hand
+            if seen.mended:
+                self._lift(seen.run_id)
+            elif not seen.quarantined and self._marks.is_quarantined(seen.run_id, listed):
+                self._marks.unmark_quarantined(seen.run_id, listed)  # lifted by hand
         resumable = [seen.run_id for seen in found if seen.run_id in self.left and seen.frames and seen.state != "done"]
         self.left = dict.fromkeys([*resumable, *self.left])
 
@@ -136,7 +138,8 @@ class Ledger:
     def quarantine(self, run_id: str, outcome: Outcome) -> None:
         """Quarantine a run."""
         try:
-            status.quarantine(self._store.below(run_id), outcome.error, outcome.details)
+            source = self._study.source_of(self.runs[run_id])
+            status.quarantine(self._store.below(run_id), outcome.error, outcome.details, source)
         except StoreError as error:
             self.retry(run_id, LOOK_SECONDS, f"failed ({outcome.error}) and could not be quarantined: {error}")
             return
@@ -215,10 +218,16 @@ class Ledger:
         elif seen.state == "running" and run_id not in self._tried and not self._claims.void_leases(run_id):
             self.retry(run_id, LOOK_SECONDS, f"is at work elsewhere, with news {seen.seconds_since_news:.0f} s ago")
         else:
+            if seen.mended:
+                self._lift(run_id)
             self._claims.delete_void_leases(run_id)
             return True
         self._release(run_id)
         return False
+
+    def _lift(self, run_id: str) -> None:
+        lift_quarantine(self._store, self._study, [run_id])
+        self._log(f"{run_id} {status.MENDED}")
 
     def _release(self, run_id: str) -> None:
         if self._renew_at.pop(run_id, None) is not None:

@@ -1,7 +1,7 @@
 """Marks: what one listing tells of all runs of a study, without reading their folders.
 
 studies/NAME/marks/KEY.done           the run is done
-studies/NAME/marks/KEY.quarantined    the run is quarantined
+studies/NAME/marks/KEY.quarantined    the run is quarantined; both end with the hash of a bonus's file, if it has one
 studies/NAME/marks/KEY.lease.WORKER   a worker has claimed the run (`offpiste.study.claims`)
 
 KEY is a hash of all that decides whether a run is done: its settings, frames, RESULTS_VERSION and what the study keeps;
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from offpiste.config import RESULTS_VERSION, RunConfig, identity
 from offpiste.errors import StoreError
+from offpiste.store import run_folder
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import Study
@@ -34,7 +35,8 @@ class Listing:
 
     done: dict[str, dict[str, float]] = field(default_factory=dict)
     """When each was written, by what follows `done.` in its name."""
-    quarantined: set[str] = field(default_factory=set)
+    quarantined: dict[str, set[str]] = field(default_factory=dict)
+    """What follows `quarantined.` in the names."""
     leases: dict[str, dict[str, float]] = field(default_factory=dict)
     """When each was written or renewed, by its worker."""
 
@@ -58,7 +60,7 @@ class Marks:
             if kind == "done":
                 found.done.setdefault(key, {})[of] = stat.modified
             elif kind == "quarantined":
-                found.quarantined.add(key)
+                found.quarantined.setdefault(key, set()).add(of)
             elif kind == "lease":
                 found.leases.setdefault(key, {})[of] = stat.modified
         return found
@@ -81,8 +83,9 @@ class Marks:
         return {run_id for run_id in self.keys if self.done_at(run_id, seen) is not None}
 
     def is_quarantined(self, run_id: str, seen: Listing) -> bool:
-        """Return whether a run was marked as quarantined."""
-        return self.keys[run_id] in seen.quarantined
+        """Return whether a run was marked as quarantined, with the file that its bonus has now."""
+        marks, wanted = seen.quarantined.get(self.keys[run_id], set()), self._source(run_id)
+        return bool(marks) if wanted is None else wanted in marks
 
     def mark_done(self, *run_ids: str) -> None:
         """Mark runs as done, which their folders say already; a store that fails is no error, as marks are a cache."""
@@ -90,7 +93,7 @@ class Marks:
         def mark(run_id: str) -> None:
             of = _ACCEPTED if self._accept_version else self._source(run_id)
             with suppress(StoreError):
-                self._folder.put(f"{self.keys[run_id]}.done{f'.{of}' if of else ''}", run_id.encode())
+                self._folder.put(self._name(run_id, "done", of), run_id.encode())
 
         with ThreadPoolExecutor(_WRITERS) as pool:
             list(pool.map(mark, run_ids))
@@ -98,11 +101,17 @@ class Marks:
     def mark_quarantined(self, run_id: str) -> None:
         """Mark a run as quarantined, which its folder says already."""
         with suppress(StoreError):
-            self._folder.put(f"{self.keys[run_id]}.quarantined", run_id.encode())
+            self._folder.put(self._name(run_id, "quarantined", self._source(run_id)), run_id.encode())
 
-    def unmark_quarantined(self, run_id: str) -> None:
-        """Delete the mark of a run that is no longer quarantined."""
-        self._folder.delete(f"{self.keys[run_id]}.quarantined")
+    def unmark_quarantined(self, run_id: str, seen: Listing) -> None:
+        """Delete the marks of a run that is no longer quarantined."""
+        for of in seen.quarantined.get(self.keys[run_id], ()):
+            self._folder.delete(self._name(run_id, "quarantined", of))
+
+    def unmark_done(self, run_id: str, seen: Listing) -> None:
+        """Delete the marks of a run that is no longer done."""
+        for of in seen.done.get(self.keys[run_id], ()):
+            self._folder.delete(self._name(run_id, "done", of))
 
     def put_lease(self, run_id: str, worker: str) -> None:
         """Write or renew a worker's lease of a run."""
@@ -111,6 +120,9 @@ class Marks:
     def delete_lease(self, run_id: str, worker: str) -> None:
         """Delete a worker's lease of a run."""
         self._folder.delete(f"{self.keys[run_id]}.lease.{worker}")
+
+    def _name(self, run_id: str, kind: str, of: str | None) -> str:
+        return f"{self.keys[run_id]}.{kind}{f'.{of}' if of else ''}"
 
     def _source(self, run_id: str) -> str | None:
         """Return the hash of the file of a run's bonus: "" for a built-in one, None if the study was read without."""
@@ -139,12 +151,22 @@ def read_status(store: Folder, study: Study, *, accept_version: bool = False) ->
 def lift_quarantine(store: Folder, study: Study, run_ids: Iterable[str]) -> list[str]:
     """Let quarantined runs be tried again; return those that were quarantined."""
     marks = Marks(store, study)
-    lifted = []
+    seen, lifted = marks.read(), []
     for run_id in run_ids:
         if status.lift_quarantine(store.below(run_id)):
             lifted.append(run_id)
-        marks.unmark_quarantined(run_id)  # after the folder, which is the truth
+        marks.unmark_quarantined(run_id, seen)  # after the folder, which is the truth
     return lifted
+
+
+def discard(store: Folder, study: Study, run_ids: Iterable[str]) -> None:
+    """Delete all that runs have left, marks included, so that they begin anew."""
+    marks = Marks(store, study)
+    seen = marks.read()
+    for run_id in run_ids:
+        run_folder.discard(store.below(run_id))
+        marks.unmark_done(run_id, seen)
+        marks.unmark_quarantined(run_id, seen)
 
 
 def _done(run: RunConfig, keep: str, age: float) -> RunStatus:

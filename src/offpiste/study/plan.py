@@ -76,6 +76,10 @@ class Study:
     bonus_sources: Mapping[str, str | None] | None = None
     """The hash of each bonus's file, by the bonus's name; None before `load_bonuses`."""
 
+    def source_of(self, run: RunConfig) -> str | None:
+        """Return the hash of the file of a run's bonus, where it is known."""
+        return (self.bonus_sources or {}).get(run.bonus.name)
+
 
 @dataclass(frozen=True)
 class _File:

@@ -19,11 +19,12 @@ from offpiste.errors import Damaged, StoreError
 from offpiste.store import documents, layout
 from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.records import utc_now
-from offpiste.store.run_folder import finished_frames, mismatch
+from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
 from offpiste.store.storage import Folder
 
 STALE_SECONDS = 300.0
 """Age of status.json at which a running run is stale; it is written every half minute."""
+MENDED = "is no longer quarantined: its bonus was changed, and it had recorded nothing"
 STATES = ("done", "running", "stale", "waiting", "failed")
 _READERS = 32
 
@@ -51,6 +52,9 @@ class RunStatus:
     """The machine that trains a running run."""
     job: str = ""
     """Its Slurm job, if it is one."""
+    mended: bool = False
+    """Whether it is quarantined for a bonus whose file was changed since, and had recorded nothing; it is tried again
+    (`lift_quarantine`)."""
 
     def is_complete(self, keep: str) -> bool:
         """Return whether nothing is left to do: it is done, and its replay dropped if only results are kept."""
@@ -96,11 +100,15 @@ def read_one(
         try:
             stored = read_run(folder)
             other = stored and mismatch(stored, run, bonus_sources, accept_version=accept_version)
+            if stored and other and state != "done" and may_restart(folder, stored, run, bonus_sources):
+                other = ""
         except Damaged as error:
             other = f"a run that cannot be read: {error}"
         if other:
-            state, note = "failed", f"the folder holds {other}"
-    if layout.QUARANTINE in names:
+            state, note = "failed", f"the folder holds {other}; `offpiste study discard` deletes it"
+    quarantined = layout.QUARANTINE in names
+    mended = quarantined and bonus_sources is not None and _is_mended(folder, bonus_sources[run.bonus.name])
+    if quarantined and not mended:
         state, note = "failed", _quarantine_error(folder)
     return RunStatus(
         run_id=run.run_id,
@@ -111,16 +119,17 @@ def read_one(
         seconds_left=status.seconds_left if state == "running" else None,
         seconds_since_news=age,
         note=note,
-        quarantined=layout.QUARANTINE in names,
+        quarantined=quarantined and not mended,
         only_results=layout.RESULTS in names,
         host=status.host if state == "running" else "",
         job=status.job if state == "running" else "",
+        mended=mended,
     )
 
 
-def quarantine(folder: Folder, error: str, details: str) -> None:
-    """Quarantine a run, with the last line of its error and the traceback."""
-    content = {"at": utc_now(), "error": error, "details": details}
+def quarantine(folder: Folder, error: str, details: str, bonus_source: str | None = None) -> None:
+    """Quarantine a run, with the last line of its error, the traceback, and the hash of its bonus's file."""
+    content = {"at": utc_now(), "error": error, "details": details, "bonus_source": bonus_source}
     folder.put(layout.QUARANTINE, json.dumps(content, indent=1).encode())
 
 
@@ -189,3 +198,12 @@ def _quarantine_error(folder: Folder) -> str:
         return str((documents.read(folder, layout.QUARANTINE) or {}).get("error", ""))
     except Damaged as error:
         return str(error)
+
+
+def _is_mended(folder: Folder, bonus_source: str | None) -> bool:
+    """Return whether a quarantined run has recorded nothing, and its bonus's file was changed since it failed."""
+    try:
+        before = (documents.read(folder, layout.QUARANTINE) or {}).get("bonus_source")
+    except Damaged:
+        return False
+    return before is not None and before != bonus_source and not has_recorded(folder)

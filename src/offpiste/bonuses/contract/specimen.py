@@ -4,7 +4,6 @@ import dataclasses
 import random
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus
 from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of, context_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
-from offpiste.bonuses.registry import seeded_globals
+from offpiste.bonuses.registry import line_of, seeded_globals
 from offpiste.errors import kind_of
 from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
@@ -108,8 +107,8 @@ class Specimen:
         return _number(value)
 
     def _message_of(self, error: Exception) -> str:
-        own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._file]
-        return f"{type(error).__name__}: {error}" + (f" (line {own[-1]} of its file)" if own else "")
+        line = line_of(error, self._file)
+        return f"{type(error).__name__}: {error}" + ("" if line is None else f" (line {line} of its file)")
 
 
 class Watch:
