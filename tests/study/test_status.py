@@ -61,10 +61,8 @@ def test_a_run_whose_folder_holds_other_settings_is_failed_but_not_quarantined(t
     wanted = replace(run, agent=replace(run.agent, discount=0.5))
     (seen,) = status.read_all(store, [wanted])
     assert (seen.state, seen.quarantined) == ("failed", False)
-    assert (
-        seen.note
-        == "the folder holds another run: agent.discount is 0.99 there and 0.5 here; `offpiste study discard` deletes it"
-    )
+    other = "another run: agent.discount is 0.99 there and 0.5 here"
+    assert seen.note == f"the folder holds {other}; `offpiste study discard` deletes it"
 
 
 def test_a_run_of_another_results_version_is_done_only_if_accepted(tmp_path: str) -> None:

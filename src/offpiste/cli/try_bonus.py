@@ -90,8 +90,8 @@ def run_to_end(study: Study, content: dict[str, Any], store: str) -> None:
     summary = run_here(load_bonuses(study), tomli_w.dumps(content).encode(), store, log)
     if summary.failed:
         raise OffpisteError(
-            f"{summary.failed} runs failed; see quarantine.json in the folder of each. Fix the bonus, and use another "
-            "--store"
+            f"{summary.failed} runs failed, for the reasons above. Mend the bonus and give the same command again; "
+            "where runs have results of the old one, use another --store"
         )
     if summary.unfinished:
         raise Stopped
