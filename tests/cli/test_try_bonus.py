@@ -60,10 +60,10 @@ def test_the_exit_code_of_a_stopped_trial_is_75_and_it_can_be_resumed(
     assert "the same command continues" in output.errors
 
 
-def test_if_runs_fail_the_error_names_the_file_to_look_at(
+def test_if_runs_fail_the_error_says_how_to_go_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(here, "run_here", lambda *_, **__: StudySummary(1, 5, 0))
     output = Output(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
     assert output.code == 1
-    assert "5 runs failed; see quarantine.json in the folder of each" in output.errors
+    assert "5 runs failed, for the reasons above. Mend the bonus and give the same command again" in output.errors
