@@ -70,6 +70,13 @@ def test_of_a_hundred_episodes_every_second_is_kept_and_that_of_the_first_reward
     assert thin_episodes(table(rows)).tolist() == sorted([*range(1, 100, 2), 40])
 
 
+def test_an_episode_whose_return_beats_all_before_is_kept() -> None:
+    rows = episodes(100)
+    for number, value in ((10, 0.04), (20, 0.04), (30, 1.0), (40, 0.9)):
+        rows[number] = replace(rows[number], game_return=value)
+    assert thin_episodes(table(rows)).tolist() == sorted([*range(1, 100, 2), 10, 30])
+
+
 def test_each_phase_is_thinned_by_itself() -> None:
     rows = [*episodes(100), *episodes(30, first_reward=3, phase="evaluation")]
     assert thin_episodes(table(rows)).tolist() == [*range(1, 100, 2), *range(100, 130)]

@@ -122,3 +122,12 @@ def test_what_happened_in_a_run(
     write_run(Folder(tmp_path), config_of("four_rooms"), returns, evaluations=evaluations)
     (found,) = summarise(load(Folder(tmp_path)))
     assert (found.found, found.learned, found.kept, found.avoided) == happened
+
+
+def test_a_coin_is_not_the_goal(tmp_path: Path) -> None:
+    write_run(Folder(tmp_path), config_of("four_rooms"), [0.04, 0.12, 1.04])
+    (found,) = summarise(load(Folder(tmp_path)))
+    assert found.first_reward_frame < found.goal_frame < np.inf
+    write_run(Folder(tmp_path), config_of("four_rooms", seed=1), [0.04, 0.12, 0.16])
+    _, other = summarise(load(Folder(tmp_path)))
+    assert (other.goal_frame, other.found) == (np.inf, False)

@@ -49,7 +49,7 @@ def test_a_cell_counts_what_happened_in_its_runs(store: Folder) -> None:
     (cell,) = cells_of(store)
     assert (cell.found, cell.learned, cell.kept, cell.avoided) == (3, 2, 1, 1)
     assert cell.happened == "3 found, 2 learned, 1 kept of 4; 1 found but avoided"
-    assert cell.first_reward == (31 + 131) / 2 * 4  # the median of four, one of which never was rewarded
+    assert cell.goal_frame == (31 + 131) / 2 * 4  # the median of four, one of which never was rewarded
 
 
 def test_suites_stand_side_by_side_with_all_methods_in_each_and_the_references_last(store: Folder) -> None:

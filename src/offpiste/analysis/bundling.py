@@ -84,16 +84,20 @@ def evenly(count: int, kept: int) -> Rows:
 
 
 def thin_episodes(rows: pa.Table) -> Rows:
-    """Return which episodes to keep: of each phase some, evenly spaced, and that of the first reward."""
+    """Return which episodes to keep: of each phase some, evenly spaced, those that beat all before, and that of the
+    first reward.
+    """
     phases = np.array(rows.column("phase").to_pylist())
     end_step, steps, first = (
         rows.column(name).to_numpy().astype(np.float64) for name in ("end_step", "steps", "first_reward_step")
     )
     rewarded = end_step - steps + first  # NaN where there was none
+    returns = rows.column("game_return").to_numpy().astype(np.float64)
     kept = np.zeros(len(rows), bool)
     for phase in set(phases):
         (numbers,) = np.nonzero(phases == phase)
         kept[numbers[evenly(len(numbers), EPISODES_KEPT)]] = True
+        kept[numbers[np.diff(np.fmax.accumulate(returns[numbers]), prepend=0.0) > 0]] = True
         kept[numbers[rewarded[numbers] == np.nanmin(rewarded[numbers], initial=np.inf)]] = True
     return np.flatnonzero(kept)
 

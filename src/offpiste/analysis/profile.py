@@ -30,8 +30,8 @@ class Cell:
     better: bool
     """Whether it is shown to beat the baseline, corrected for all methods on the game."""
     found: int
-    """Runs whose training saw a reward."""
-    first_reward: float
+    """Runs whose training reached the goal."""
+    goal_frame: float
     """Median of the frames until then; infinite where most never did."""
     learned: int
     kept: int
@@ -69,7 +69,7 @@ def cells(evidence: Evidence, benchmark: Benchmark, compared: Sequence[Contrast]
                         area_interval=_interval(area, f"{game} {method} area"),
                         better=(game, method) in better,
                         found=sum(each.found for each in mine),
-                        first_reward=float(np.median([each.first_reward_frame for each in mine])),
+                        goal_frame=float(np.median([each.goal_frame for each in mine])),
                         learned=sum(each.learned for each in mine),
                         kept=sum(each.kept for each in mine),
                         avoided=sum(each.avoided for each in mine),

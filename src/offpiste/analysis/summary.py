@@ -10,6 +10,7 @@ import numpy as np
 from offpiste.analysis import stats
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
+from offpiste.worlds.registry import find
 from offpiste.worlds.scores import reference_scores
 
 LEARNED = 0.5
@@ -35,14 +36,16 @@ class Summary:
     """The highest of its evaluations."""
     first_reward_frame: float
     """Infinite where there was none, NaN where episodes are not known."""
+    goal_frame: float
+    """When training first reached the goal: by the end of that episode if there are smaller rewards, too."""
     rooms: float
     """Found so far; NaN where the game does not tell."""
     cells: float
 
     @property
     def found(self) -> bool:
-        """Whether training has seen a reward above 0."""
-        return bool(np.isfinite(self.first_reward_frame))
+        """Whether training has reached the goal."""
+        return bool(np.isfinite(self.goal_frame))
 
     @property
     def learned(self) -> bool:
@@ -56,7 +59,7 @@ class Summary:
 
     @property
     def avoided(self) -> bool:
-        """Whether the reward was found and yet no evaluation went for it: found too seldom, or shunned for a bonus."""
+        """Whether the goal was found and yet no evaluation went for it: found too seldom, or shunned for a bonus."""
         return self.found and not self.learned
 
     def _as_asked(self, evaluation: float) -> bool:
@@ -85,6 +88,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
             strict=True,
         )
     )
+    reached = rewarded | _goals(results)
     evaluations: dict[str, dict[int, float]] = defaultdict(dict)
     for name, iteration, value in zip(*_evaluations(results), strict=True):
         evaluations[name][iteration] = np.nan if value is None else value
@@ -96,7 +100,10 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
         curve = np.array([np.nan if row[1] is None else row[1] for row in within], dtype=np.float64)
         last, rooms, cells = (within[-1][0], within[-1][2], within[-1][3]) if within else (0, None, None)
         evaluated = [value for iteration, value in evaluations[run.name].items() if iteration <= last]
-        first = rewarded[run.name] * run.settings["world.frame_skip"] if run.name in rewarded else np.inf
+        first, goal = (
+            step[run.name] * run.settings["world.frame_skip"] if run.name in step else np.inf
+            for step in (rewarded, reached)
+        )
         summaries.append(
             Summary(
                 run,
@@ -106,6 +113,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
                 evaluation=evaluations[run.name].get(last, np.nan),
                 best_evaluation=np.fmax.reduce(evaluated, initial=np.nan),
                 first_reward_frame=(first if first <= frames else np.inf) if run.name in known else np.nan,
+                goal_frame=(goal if goal <= frames else np.inf) if run.name in known else np.nan,
                 rooms=np.nan if rooms is None else rooms,
                 cells=np.nan if cells is None else cells,
             )
@@ -134,6 +142,19 @@ def finished_iterations(results: Results) -> list[list[Any]]:
         "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "
         "WHERE phase = 'train' AND (complete OR iteration = 1)"
     )
+
+
+def _goals(results: Results) -> dict[str, float]:
+    """Return when training first reached the goal, in steps, of the runs where not every reward is one."""
+    goals = {run.name: goal for run in results.runs if (goal := find(run.game).goal_return) > 0}
+    if not goals:
+        return {}
+    ends = dict.fromkeys(goals, np.inf)
+    rows = results.columns("SELECT run, end_step, game_return FROM episodes WHERE phase = 'train' AND game_return > 0")
+    for name, end, value in zip(*rows, strict=True):
+        if name in goals and value > goals[name]:
+            ends[name] = min(ends[name], end)
+    return ends
 
 
 def _evaluations(results: Results) -> list[list[Any]]:

@@ -48,7 +48,7 @@ def profile_table(found: Sequence[Cell]) -> Table:
         "area": lambda cell: cell.area,
         "area, interval": lambda cell: cell.area_interval,
         "found": lambda cell: cell.found,
-        "first reward": lambda cell: cell.first_reward,
+        "first goal": lambda cell: cell.goal_frame,
         "learned": lambda cell: cell.learned,
         "kept": lambda cell: cell.kept,
         "found but avoided": lambda cell: cell.avoided,

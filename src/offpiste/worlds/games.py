@@ -79,6 +79,8 @@ class Game:
     computed_scores: str = ""
     """The function that computes the mean returns of random play and of the best policy, module:function, called with
     the name of the game; imported on first use; empty where the scores are typed in (`scores.py`)."""
+    goal_return: float = 0.0
+    """An episode with a higher return has reached the goal; 0 where every reward is one."""
 
 
 GAMES: dict[str, Game] = {

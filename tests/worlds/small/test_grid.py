@@ -86,18 +86,18 @@ def test_no_policy_found_by_planning_earns_less_than_the_best_return(game: str) 
 
 
 def test_the_best_returns_are_those_that_can_be_counted() -> None:
-    # Four rooms: 16 moves of 26 with slips. Key and door: 6 + 12 moves, once in 28. Wallpaper: 14 of 30.
-    # Catch: the ball is always reached in time. Rain: 10 balls in 40 steps. Museum: 6 moves a coin, 20 steps.
+    # Four rooms: 16 moves of 26 with slips, and sometimes a coin in 6 more. Key and door: 6 + 12 moves, once in 28.
+    # Wallpaper: 14 of 30. Catch: the ball is always reached in time. Rain: 10 balls in 40 steps. Museum: 6 moves of 20.
     assert {game: round(mean_returns_of(game).best, 3) for game in KINDS} == {
-        "four_rooms": 0.999,
+        "four_rooms": 1.041,
         "key_door": 1.0,
-        "noisy_tv": 0.999,
+        "noisy_tv": 1.041,
         "wallpaper": 1.0,
         "catch": 1.0,
         "rain": 10.0,
         "museum": 3.0,
         "four_rooms_ends": 0.999,
-        "noisy_tv_passive": 0.999,
+        "noisy_tv_passive": 1.041,
     }
     assert mean_returns_of("deep_sea_12") == Returns(2**-12 - 0.005, 0.99) == deep_sea.mean_returns(12)
 

@@ -47,6 +47,12 @@ def test_the_goal_of_the_four_rooms_pays_one_and_puts_the_player_back() -> None:
     assert sum(one.reward for one in outcomes) == 1.0
 
 
+def test_the_coin_of_the_four_rooms_pays_little_and_puts_the_player_back() -> None:
+    for kind in (FourRooms, FourRoomsEnds):
+        assert Outcome(0.925, (8, 0), 0.05) in opened(kind).outcomes((6, 3), 0)
+    assert 26 // 6 * 0.05 < FourRooms.goal_return < 1.0  # no number of coins is taken for the goal
+
+
 def test_where_the_goal_ends_the_episode_the_player_stays_on_it() -> None:
     world = opened(FourRoomsEnds)
     assert Outcome(0.925, (0, 8), 1.0) in world.outcomes((1, 8), 0)

@@ -25,11 +25,20 @@ State = tuple[int, ...]
 Cells = NDArray[np.uint8]
 """Kinds of cells, [rows, columns]."""
 
-EMPTY, WALL, PLAYER, GOAL, KEY, DOOR, BALL = range(7)
-_SHADES = np.array([0, 64, 255, 160, 192, 96, 224], np.uint8)
+EMPTY, WALL, PLAYER, GOAL, KEY, DOOR, BALL, COIN = range(8)
+_SHADES = np.array([0, 64, 255, 160, 192, 96, 224, 128], np.uint8)
 """The grey of each kind in a frame; in eight shades all differ, except the player and the ball."""
 _COLOURS = np.array(
-    [(18, 22, 34), (98, 108, 128), (255, 255, 255), (255, 190, 0), (80, 200, 255), (190, 90, 60), (255, 120, 120)],
+    [
+        (18, 22, 34),
+        (98, 108, 128),
+        (255, 255, 255),
+        (255, 190, 0),
+        (80, 200, 255),
+        (190, 90, 60),
+        (255, 120, 120),
+        (150, 120, 40),
+    ],
     np.uint8,
 )
 _MIN_CELL_PIXELS = 2
@@ -58,6 +67,8 @@ class SmallWorld(gymnasium.Env[NDArray[np.uint8], np.int64], ABC):
     """Rows and columns of cells."""
     limit: ClassVar[int]
     """Agent steps after which an episode is truncated."""
+    goal_return: ClassVar[float] = 0.0
+    """As in `Game`."""
 
     def __init__(self, config: WorldConfig, generator: np.random.Generator, turn: Turn | None = None) -> None:
         """Draw all randomness from the generator; the MDP does not depend on the turn."""
