@@ -78,7 +78,7 @@ def told(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return "–"
-    score = f"{cell.score:.2f}".replace("-0.00", "0.00").replace("-", "−")
+    score = f"{cell.score:z.2f}".replace("-", "−")
     return f"**{score}**" if cell.better else score
 
 

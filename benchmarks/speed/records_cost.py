@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks.shared import measured
 from offpiste.agent.rainbow import Update
 from offpiste.config import AgentConfig, RunConfig
-from offpiste.run import tracker as tracker_module
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.run.statistics import IterationStatistics
@@ -85,9 +84,8 @@ def counting_seconds(play: list[Transition], steps: int, *, recorded: bool) -> f
     records = RecordLog()
     period = CONFIG.agent.update_period_steps
     if not recorded:
-        tracker._window = NoWindow()
+        tracker._window, tracker._window_steps = NoWindow(), steps + 1
         tracker.coverage._visits = tracker.coverage._first_steps = NoCells()
-    tracker_module.SCALAR_STEPS = SCALAR_STEPS if recorded else steps + 1
     start = time.perf_counter()
     for number in range(steps):
         if number % period == 0:

@@ -284,3 +284,12 @@ def test_a_run_under_way_has_its_scalars_and_cells_in_its_checkpoint(tmp_path: P
     for table, rows in finished.items():
         assert under_way.query(f"SELECT * FROM {table}").to_pylist() == rows != []  # noqa: S608
     assert set(LOGGED) | {"cells"} == set(TABLES) - {"attempts"}
+
+
+@pytest.mark.parametrize(("iteration", "window"), [(250_000, 2_500), (10_000, 1_000), (2_500, 250), (40, 250)])
+def test_a_window_is_a_tenth_of_an_iteration_within_bounds(
+    monkeypatch: pytest.MonkeyPatch, iteration: int, window: int
+) -> None:
+    monkeypatch.setattr(tracker_module, "SCALAR_STEPS", 2_500)
+    tracker = Tracker(tiny_run(schedule=ScheduleConfig(iteration_steps=iteration)))
+    assert tracker._window_steps == window

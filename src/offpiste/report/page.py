@@ -317,7 +317,7 @@ def _template() -> jinja2.Template:
         "more_digits": tables.more_digits,
         "spell_out": spell_out,
         "policy": _policy,
-        "rounded": lambda value: f"{value:.2f}".replace("-", "−"),
+        "rounded": lambda value: f"{value:z.2f}".replace("-", "−"),
         "top": lambda game: reference_scores(game).player or "the best policy",
     }
     environment.globals["paper_games"] = tuple(GAMES)

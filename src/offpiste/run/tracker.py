@@ -23,8 +23,8 @@ from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.registry import location
 
-SCALAR_STEPS = 2_500
-"""Training steps per window; scalars are recorded at the end of each."""
+SCALAR_STEPS, MIN_SCALAR_STEPS = 2_500, 250
+"""Training steps per window, at the end of which scalars are recorded: a tenth of an iteration within these bounds."""
 _SCALARS = {
     "loss": "loss_mean",
     "max_q": "greatest_q_mean",
@@ -71,6 +71,7 @@ class Tracker:
         self.episode = EpisodeStatistics()
         self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
         self._window = IterationStatistics()
+        self._window_steps = min(SCALAR_STEPS, max(MIN_SCALAR_STEPS, config.schedule.iteration_steps // 10))
         self.coverage = Coverage(location(config.game), config.world.coarse_frame)
 
     @property
@@ -110,7 +111,7 @@ class Tracker:
         self.coverage.visit(transition.ram, transition.next_state[-1], self.training_steps)
         self._window.steps += 1
         step = self._count(transition)
-        return step if self.training_steps % SCALAR_STEPS else replace(step, scalars=self._close_window())
+        return step if self.training_steps % self._window_steps else replace(step, scalars=self._close_window())
 
     def count_evaluation(self, transition: Transition) -> Step:
         """Count an evaluation step."""
