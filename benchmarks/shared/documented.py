@@ -32,6 +32,7 @@ NOT_RUN = {
     "*s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",
     "ray *": "starts a cluster; the tests of the engine do",
     "aws *": "there is no such bucket",
+    "docker *": "needs a service; benchmarks/validation/container.py builds and runs the image",
     "export *": "sets up a cluster",
 }
 """Commands that are not run, as patterns, and why."""
