@@ -7,7 +7,7 @@ idle core. Scores are those of the published study: random play is 0, the best p
 
 Runs lie in a store, so the same command continues after any stop:
 
-    python -m benchmarks.validation.small_worlds STORE [--processes 2]
+    python -m benchmarks.validation.small_worlds STORE [--processes 2] [--record]
     python -m benchmarks.validation.small_worlds --quick
     python -m benchmarks.validation.small_worlds --speed
 """
@@ -25,6 +25,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.shared import measured
 from offpiste.analysis.load import load
 from offpiste.analysis.summary import summarise
 from offpiste.config import RunConfig
@@ -59,20 +60,25 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one seed of two worlds, and the speed")
     parser.add_argument("--speed", action="store_true", help="the speed alone")
-    options = parser.parse_args()
+    options = measured.parse(parser)
     if options.speed:
         return 0 if speed() else 1
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
-            worlds = judge(Path(folder), QUICK_WORLDS, SEEDS[:1], (0.1,), options.processes)
-        return 0 if all([worlds, speed()]) else 1
+            held, _ = judge(Path(folder), QUICK_WORLDS, SEEDS[:1], (0.1,), options.processes)
+        return 0 if all([held, speed()]) else 1
     if not options.store:
         parser.error("give a folder for the runs")
-    return 0 if judge(Path(options.store), (*HARD, *EASY), SEEDS, SCALES, options.processes) else 1
+    held, figures = judge(Path(options.store), (*HARD, *EASY), SEEDS, SCALES, options.processes)
+    if options.record:
+        measured.record("benchmarks.validation.small_worlds", figures)
+    return 0 if held else 1
 
 
-def judge(store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequence[float], processes: int) -> bool:
-    """Return whether the worlds do what they are for."""
+def judge(
+    store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequence[float], processes: int
+) -> tuple[bool, dict[str, float]]:
+    """Return whether the worlds do what they are for, and in each how many seeds of ε-greedy and of the oracle do."""
     hard = [world for world in worlds if world in HARD]
     train_all(store, [run(world, "epsilon_greedy", seed) for world in worlds for seed in seeds], processes)
     if len(scales) > 1:
@@ -80,29 +86,33 @@ def judge(store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequ
         train_all(store, tuning, processes)
     tuned = {world: best_scale(store, world, scales) for world in hard}
     train_all(store, [oracle(world, tuned[world], seed) for world in hard for seed in seeds], processes)
-    scores, held = scores_of(store), True
-    share_hard, share_easy = MIN_HARD / len(SEEDS), MIN_EASY / len(SEEDS)
+    scores = scores_of(store)
+    figures: dict[str, float] = {}
     for world in worlds:
         baseline = [scores[world, "epsilon_greedy"][seed] for seed in seeds]
         if world in EASY:
-            held &= enough(world, "epsilon_greedy above", [score > HIGH for score in baseline], share_easy)
+            figures[f"{world}_baseline"] = told(world, "epsilon_greedy above", [score > HIGH for score in baseline])
             continue
         arm = oracle(world, tuned[world], 0).variant
         counted = [scores[world, arm][seed] for seed in seeds]
-        held &= enough(world, "epsilon_greedy below", [score < LOW for score in baseline], share_hard)
-        held &= enough(world, f"oracle {arm} above", [score > HIGH for score in counted], share_hard)
-    print(f"the worlds {'do' if held else 'do not all do'} what they are for")
-    return held
+        figures[f"{world}_baseline"] = told(world, "epsilon_greedy below", [score < LOW for score in baseline])
+        figures[f"{world}_oracle"] = told(world, f"oracle {arm} above", [score > HIGH for score in counted])
+    too_few = [name for name, holding in figures.items() if holding < min_share(name) * len(seeds)]
+    print(f"too few seeds: {', '.join(too_few)}" if too_few else "the worlds do what they are for")
+    return not too_few, figures
 
 
-def enough(world: str, what: str, holds: Sequence[bool], share: float) -> bool:
-    """Print and return whether enough seeds are as they should be."""
-    holding = sum(holds) >= share * len(holds)
-    bound = HIGH if what.endswith("above") else LOW
+def told(world: str, what: str, holds: Sequence[bool]) -> int:
+    """Print and return how many seeds are as they should be."""
     print(
-        f"{world:12} {what} {bound}: {sum(holds)} of {len(holds)} seeds {'' if holding else '  <- too few'}", flush=True
+        f"{world:12} {what} {HIGH if what.endswith('above') else LOW}: {sum(holds)} of {len(holds)} seeds", flush=True
     )
-    return holding
+    return sum(holds)
+
+
+def min_share(figure: str) -> float:
+    """Return the share of the seeds of which a figure must hold."""
+    return (MIN_EASY if figure.rpartition("_")[0] in EASY else MIN_HARD) / len(SEEDS)
 
 
 def run(world: str, method: str, seed: int) -> RunConfig:
