@@ -152,10 +152,10 @@ class _Driver:
         """Sort the runs by what their folders say; at the start, runs with progress are queued before new ones."""
         resumable: list[str] = []
         new: list[str] = []
-        for seen in read_status(self.store, self.study, accept_version=self.accept_version):
-            if seen.mended:
-                lift_quarantine(self.store, self.study, [seen.run_id])
-                self.log(f"{seen.run_id} {status.MENDED}")
+        found = read_status(self.store, self.study, accept_version=self.accept_version)
+        for run_id in lift_quarantine(self.store, self.study, [seen.run_id for seen in found if seen.mended]):
+            self.log(f"{run_id} {status.MENDED}")
+        for seen in found:
             if seen.quarantined:
                 self.quarantined.add(seen.run_id)
                 self.log(f"{seen.run_id} is quarantined: {seen.note}")

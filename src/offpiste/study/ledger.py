@@ -62,10 +62,9 @@ class Ledger:
                 self._end(seen.run_id, self.skipped)
                 self._log(f"{seen.run_id} is skipped: {seen.note}")
         listed = self._marks.read()
+        self._lift([seen.run_id for seen in found if seen.mended])
         for seen in found:
-            if seen.mended:
-                self._lift(seen.run_id)
-            elif not seen.quarantined and self._marks.is_quarantined(seen.run_id, listed):
+            if not seen.quarantined and self._marks.is_quarantined(seen.run_id, listed):
                 self._marks.unmark_quarantined(seen.run_id, listed)  # lifted by hand
         resumable = [seen.run_id for seen in found if seen.run_id in self.left and seen.frames and seen.state != "done"]
         self.left = dict.fromkeys([*resumable, *self.left])
@@ -218,16 +217,15 @@ class Ledger:
         elif seen.state == "running" and run_id not in self._tried and not self._claims.void_leases(run_id):
             self.retry(run_id, LOOK_SECONDS, f"is at work elsewhere, with news {seen.seconds_since_news:.0f} s ago")
         else:
-            if seen.mended:
-                self._lift(run_id)
+            self._lift([run_id] if seen.mended else [])
             self._claims.delete_void_leases(run_id)
             return True
         self._release(run_id)
         return False
 
-    def _lift(self, run_id: str) -> None:
-        lift_quarantine(self._store, self._study, [run_id])
-        self._log(f"{run_id} {status.MENDED}")
+    def _lift(self, mended: list[str]) -> None:
+        for run_id in lift_quarantine(self._store, self._study, mended):
+            self._log(f"{run_id} {status.MENDED}")
 
     def _release(self, run_id: str) -> None:
         if self._renew_at.pop(run_id, None) is not None:

@@ -150,9 +150,12 @@ def read_status(store: Folder, study: Study, *, accept_version: bool = False) ->
 
 def lift_quarantine(store: Folder, study: Study, run_ids: Iterable[str]) -> list[str]:
     """Let quarantined runs be tried again; return those that were quarantined."""
+    wanted = list(run_ids)
+    if not wanted:
+        return []
     marks = Marks(store, study)
     seen, lifted = marks.read(), []
-    for run_id in run_ids:
+    for run_id in wanted:
         if status.lift_quarantine(store.below(run_id)):
             lifted.append(run_id)
         marks.unmark_quarantined(run_id, seen)  # after the folder, which is the truth
