@@ -5,9 +5,9 @@ on at least 24 with the β that was best for it in that world; on easy worlds ε
 tuned world is judged as a hard one. A step takes ε-greedy at most 5 ms and RND at most 10, updates included, on one
 idle core. Scores are those of the published study: random play is 0, the best policy is 1.
 
-Runs lie in a store, so the same command continues after any stop:
+Runs lie in a store, so the same command continues after any stop. What is in a bundle is not trained again:
 
-    python -m benchmarks.validation.small_worlds STORE [--processes 2] [--record]
+    python -m benchmarks.validation.small_worlds STORE [--beside results/small_worlds_validation] [--record]
     python -m benchmarks.validation.small_worlds --quick
     python -m benchmarks.validation.small_worlds --speed
 """
@@ -27,8 +27,9 @@ from pathlib import Path
 
 from benchmarks.shared import measured
 from offpiste.analysis.load import load
+from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import summarise
-from offpiste.config import RunConfig
+from offpiste.config import RunConfig, fingerprint, protocol_settings
 from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
@@ -57,6 +58,8 @@ def main() -> int:
     """Train what is missing, judge every world, and return 0 if all bars hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", nargs="?", help="folder of the runs")
+    parser.add_argument("--beside", type=Path, help="bundle of runs that were made before")
+    parser.add_argument("--world", action="append", help="only this world; may be given several times")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one seed of two worlds, and the speed")
     parser.add_argument("--speed", action="store_true", help="the speed alone")
@@ -65,28 +68,29 @@ def main() -> int:
         return 0 if speed() else 1
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
-            held, _ = judge(Path(folder), QUICK_WORLDS, SEEDS[:1], (0.1,), options.processes)
+            held, _ = judge(Stores(Path(folder)), QUICK_WORLDS, SEEDS[:1], (0.1,), options.processes)
         return 0 if all([held, speed()]) else 1
     if not options.store:
         parser.error("give a folder for the runs")
-    held, figures = judge(Path(options.store), (*HARD, *EASY), SEEDS, SCALES, options.processes)
+    worlds = options.world or (*HARD, *EASY)
+    held, figures = judge(Stores(Path(options.store), options.beside), worlds, SEEDS, SCALES, options.processes)
     if options.record:
         measured.record("benchmarks.validation.small_worlds", figures)
     return 0 if held else 1
 
 
 def judge(
-    store: Path, worlds: Sequence[str], seeds: Sequence[int], scales: Sequence[float], processes: int
+    stores: "Stores", worlds: Sequence[str], seeds: Sequence[int], scales: Sequence[float], processes: int
 ) -> tuple[bool, dict[str, float]]:
     """Return whether the worlds do what they are for, and in each how many seeds of ε-greedy and of the oracle do."""
     hard = [world for world in worlds if world in HARD]
-    train_all(store, [run(world, "epsilon_greedy", seed) for world in worlds for seed in seeds], processes)
+    stores.train([run(world, "epsilon_greedy", seed) for world in worlds for seed in seeds], processes)
     if len(scales) > 1:
         tuning = [oracle(world, scale, seed) for world in hard for scale in scales for seed in TUNING_SEEDS]
-        train_all(store, tuning, processes)
-    tuned = {world: best_scale(store, world, scales) for world in hard}
-    train_all(store, [oracle(world, tuned[world], seed) for world in hard for seed in seeds], processes)
-    scores = scores_of(store)
+        stores.train(tuning, processes)
+    tuned = {world: best_scale(stores, world, scales) for world in hard}
+    stores.train([oracle(world, tuned[world], seed) for world in hard for seed in seeds], processes)
+    scores = stores.scores()
     figures: dict[str, float] = {}
     for world in worlds:
         baseline = [scores[world, "epsilon_greedy"][seed] for seed in seeds]
@@ -126,17 +130,6 @@ def oracle(world: str, scale: float, seed: int) -> RunConfig:
     return replace(base, bonus=replace(base.bonus, scale=scale), variant=f"beta={scale}")
 
 
-def train_all(store: Path, runs: Iterable[RunConfig], processes: int) -> None:
-    """Train all runs that are not finished, and show how far it is."""
-    waiting = list(runs)
-    start = time.monotonic()
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for done, seconds in enumerate(pool.map(train_one, [str(store)] * len(waiting), waiting), 1):
-            left = (time.monotonic() - start) / done * (len(waiting) - done) / 60
-            if seconds > 1 and sys.stderr.isatty():
-                print(f"\r{done} of {len(waiting)} runs, about {left:.0f} min left  ", end="", file=sys.stderr)
-
-
 def train_one(store: str, config: RunConfig) -> float:
     """Train one run to its end, keep its records, and return the seconds that took."""
     folder = Folder(store).below(config.run_id)
@@ -147,20 +140,48 @@ def train_one(store: str, config: RunConfig) -> float:
     return time.monotonic() - start
 
 
-def scores_of(store: Path) -> Scores:
-    """Return the normalised scores of the last evaluation of every run, by world and arm."""
-    scores: Scores = defaultdict(dict)
-    for summary in summarise(load(store)):
-        run, reference = summary.run, reference_scores(summary.run.game)
-        scores[run.game, run.variant or run.method][run.seed] = (summary.evaluation - reference.random) / reference.span
-    return scores
+class Stores:
+    """A store for new runs, and a bundle of older ones."""
+
+    def __init__(self, store: Path, beside: Path | None = None) -> None:
+        self._store, self._beside = store, beside
+        store.mkdir(parents=True, exist_ok=True)
+
+    def train(self, runs: Iterable[RunConfig], processes: int) -> None:
+        """Train all runs that are not finished, and show how far it is."""
+        made = set() if self._beside is None else {_key(found.run) for found in summarise(load(self._beside))}
+        waiting = [run for run in runs if (run.game, run.variant or run.method, run.seed, _protocol(run)) not in made]
+        start = time.monotonic()
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            for done, seconds in enumerate(pool.map(train_one, [str(self._store)] * len(waiting), waiting), 1):
+                left = (time.monotonic() - start) / done * (len(waiting) - done) / 60
+                if seconds > 1 and sys.stderr.isatty():
+                    print(f"\r{done} of {len(waiting)} runs, about {left:.0f} min left  ", end="", file=sys.stderr)
+
+    def scores(self) -> Scores:
+        """Return the normalised scores of the last evaluation of every run, by world and arm."""
+        stores = [*([self._store] if any(self._store.iterdir()) else []), *([self._beside] if self._beside else [])]
+        scores: Scores = defaultdict(dict)
+        for found in summarise(load(*stores)):
+            run, reference = found.run, reference_scores(found.run.game)
+            score = (found.evaluation - reference.random) / reference.span
+            scores[run.game, run.variant or run.method][run.seed] = score
+        return scores
 
 
-def best_scale(store: Path, world: str, scales: Sequence[float]) -> float:
+def _key(run: Run) -> tuple[str, str, int, str]:
+    return run.game, run.variant or run.method, run.seed, run.protocol
+
+
+def _protocol(run: RunConfig) -> str:
+    return fingerprint(protocol_settings(run))
+
+
+def best_scale(stores: Stores, world: str, scales: Sequence[float]) -> float:
     """Return the β with which the oracle's mean score is highest; of equal ones, the largest."""
     if len(scales) == 1:
         return scales[0]
-    scores = scores_of(store)
+    scores = stores.scores()
 
     def mean(scale: float) -> float:
         of_scale = scores[world, oracle(world, scale, 0).variant]

@@ -76,16 +76,16 @@ ROWS = (
         constants="small_worlds",
         computed_scores="offpiste.worlds.small.suite:mean_returns_of",
     ),
-    _row(FourRooms, "four_rooms", "small_hard", 7_500),
+    _row(FourRooms, "four_rooms", "small_hard", 10_000),
     _row(KeyDoor, "key_door", "small_hard", 15_000),
-    _row(NoisyTv, "noisy_tv", "small_hard", 7_500, "Noisy TV"),
+    _row(NoisyTv, "noisy_tv", "small_hard", 10_000, "Noisy TV"),
     _row(Wallpaper, "wallpaper", "small_hard", 7_500),
     _row(Catch, "catch", "small_easy", 5_000),
     _row(Rain, "rain", "small_easy", 5_000),
     _row(Museum, "museum", "small_easy", 5_000),
     # Not in the suite, but each shows one effect.
-    _row(FourRoomsEnds, "four_rooms_ends", "", 7_500, "Four Rooms (ends)"),
-    _row(NoisyTvPassive, "noisy_tv_passive", "", 7_500, "Noisy TV (passive)"),
+    _row(FourRoomsEnds, "four_rooms_ends", "", 10_000, "Four Rooms (ends)"),
+    _row(NoisyTvPassive, "noisy_tv_passive", "", 10_000, "Noisy TV (passive)"),
 )
 
 
