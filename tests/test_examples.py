@@ -1,5 +1,6 @@
 """The bonuses in examples/: what they pay, what they promise, and that they train from the command line."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -153,3 +154,16 @@ def test_an_example_is_trained_from_the_command_line(name: str, options: list[st
     assert all(0.0 < row["bonus_q05"] <= row["bonus_mean"] < row["bonus_max"] == 1.0 for row in iterations)
     assert all(0.0 < row["bonus_sum"] < row["steps"] for row in episodes)
     assert sum(row["updates"] for row in iterations) > 10
+
+
+def test_the_notebook_draws_its_figure(tmp_path: Path) -> None:
+    (tmp_path / "results").symlink_to(EXAMPLES.parent / "results")
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    notebook = folder / "figure.ipynb"
+    notebook.write_bytes((EXAMPLES / "figure.ipynb").read_bytes())
+    program = "from nbclient.cli import main; main()"
+    subprocess.run([sys.executable, "-c", program, "--inplace", str(notebook)], check=True, cwd=folder)
+    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
+    outputs = [output for cell in json.loads(notebook.read_text())["cells"] for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)

@@ -6,6 +6,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ class Tables:
         self._scratch = Path(tempfile.mkdtemp(prefix="offpiste-"))
         weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self._database = duckdb.connect()
-        self._database.execute("SET enable_progress_bar = false")  # it would appear on standard output
+        with suppress(duckdb.InvalidInputException):  # in a notebook that could not show it anyway
+            self._database.execute("SET enable_progress_bar = false")  # it would appear on standard output
         self._database.execute("CREATE SCHEMA source")
         self._files: dict[str, dict[str, str]] = {}
         """By table and file, the name of the run; of the tables that are open."""
