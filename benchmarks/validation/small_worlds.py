@@ -88,7 +88,10 @@ def judge(
     if len(scales) > 1:
         tuning = [oracle(world, scale, seed) for world in hard for scale in scales for seed in TUNING_SEEDS]
         stores.train(tuning, processes)
-    tuned = {world: best_scale(stores, world, scales) for world in hard}
+        tuning_scores = stores.scores()
+        tuned = {world: best_scale(tuning_scores, world, scales) for world in hard}
+    else:
+        tuned = dict.fromkeys(hard, scales[0])
     stores.train([oracle(world, tuned[world], seed) for world in hard for seed in seeds], processes)
     scores = stores.scores()
     figures: dict[str, float] = {}
@@ -145,12 +148,12 @@ class Stores:
 
     def __init__(self, store: Path, beside: Path | None = None) -> None:
         self._store, self._beside = store, beside
+        self._made = set() if beside is None else {_key(run) for run in load(beside).runs}
         store.mkdir(parents=True, exist_ok=True)
 
     def train(self, runs: Iterable[RunConfig], processes: int) -> None:
         """Train all runs that are not finished, and show how far it is."""
-        made = set() if self._beside is None else {_key(found.run) for found in summarise(load(self._beside))}
-        waiting = [run for run in runs if (run.game, run.variant or run.method, run.seed, _protocol(run)) not in made]
+        waiting = [run for run in runs if _key(run) not in self._made]
         start = time.monotonic()
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
             for done, seconds in enumerate(pool.map(train_one, [str(self._store)] * len(waiting), waiting), 1):
@@ -169,19 +172,13 @@ class Stores:
         return scores
 
 
-def _key(run: Run) -> tuple[str, str, int, str]:
-    return run.game, run.variant or run.method, run.seed, run.protocol
+def _key(run: Run | RunConfig) -> tuple[str, str, int, str]:
+    protocol = fingerprint(protocol_settings(run)) if isinstance(run, RunConfig) else run.protocol
+    return run.game, run.variant or run.method, run.seed, protocol
 
 
-def _protocol(run: RunConfig) -> str:
-    return fingerprint(protocol_settings(run))
-
-
-def best_scale(stores: Stores, world: str, scales: Sequence[float]) -> float:
+def best_scale(scores: Scores, world: str, scales: Sequence[float]) -> float:
     """Return the β with which the oracle's mean score is highest; of equal ones, the largest."""
-    if len(scales) == 1:
-        return scales[0]
-    scores = stores.scores()
 
     def mean(scale: float) -> float:
         of_scale = scores[world, oracle(world, scale, 0).variant]

@@ -146,14 +146,14 @@ def finished_iterations(results: Results) -> list[list[Any]]:
 
 def _goals(results: Results) -> dict[str, float]:
     """Return when training first reached the goal, in steps, of the runs where not every reward is one."""
-    goals = {run.name: goal for run in results.runs if (goal := find(run.game).goal_return) > 0}
-    if not goals:
-        return {}
-    ends = dict.fromkeys(goals, np.inf)
-    rows = results.columns("SELECT run, end_step, game_return FROM episodes WHERE phase = 'train' AND game_return > 0")
-    for name, end, value in zip(*rows, strict=True):
-        if name in goals and value > goals[name]:
-            ends[name] = min(ends[name], end)
+    goals = {run.game: goal for run in results.runs if (goal := find(run.game).goal_return) > 0}
+    ends = {run.name: np.inf for run in results.runs if run.game in goals}
+    for game, goal in goals.items():
+        sql = (
+            "SELECT run, min(end_step) FROM episodes JOIN runs USING (run) "  # noqa: S608 (both are rows of ours)
+            f"WHERE game = '{game}' AND phase = 'train' AND game_return > {goal} GROUP BY run"
+        )
+        ends |= dict(zip(*results.columns(sql), strict=True))
     return ends
 
 

@@ -123,11 +123,16 @@ def options_of(config: BonusConfig) -> Any:
     return from_dict(kind.Options, config.options, where="bonus.options.")
 
 
+def source_file(name: str) -> str | None:
+    """Return the source file of a bonus, if it has one."""
+    return getattr(sys.modules[find(name).__module__], "__file__", None)
+
+
 def source_digest(name: str) -> str | None:
     """Return the hash of the source file of a bonus, or None for a built-in one, which RESULTS_VERSION covers."""
     if name == "none" or name in built_in():
         return None
-    file = getattr(sys.modules[find(name).__module__], "__file__", None)
+    file = source_file(name)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
 
 

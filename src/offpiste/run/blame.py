@@ -1,12 +1,11 @@
 """Tell errors of a bonus from those of its machine: another attempt at a run would raise the former again."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-from offpiste.bonuses.registry import find, line_of
+from offpiste.bonuses.registry import line_of, source_file
 from offpiste.errors import BonusError, OffpisteError
 
 
@@ -21,7 +20,7 @@ def blaming(name: str) -> Iterator[None]:
     except (OffpisteError, OSError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        file = None if name == "none" else getattr(sys.modules[find(name).__module__], "__file__", None)
+        file = None if name == "none" else source_file(name)
         line = line_of(error, file)
         if line is None:
             raise
