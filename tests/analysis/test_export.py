@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -38,6 +39,17 @@ def test_points_are_the_records_over_frames(store: Path) -> None:
     assert {
         frame: values["train_episodes/game_return"] for frame, values in found.items() if frame in returns
     } == returns
+
+
+def test_episodes_of_one_evaluation_are_a_point_with_their_mean(store: Path) -> None:
+    (run,) = offpiste.load(str(store)).runs
+    columns = ("game_return", "steps", "rooms_visited", "cells_new", "bonus_sum")
+    rows = [
+        {"phase": "evaluation", "end_step": 10} | dict.fromkeys(columns) | {"game_return": value}
+        for value in (1.0, 4.0)
+    ]
+    found = dict(points({"episodes": {run.name: pa.Table.from_pylist(rows)}}, run))
+    assert found == {10 * run.settings["world.frame_skip"]: {"evaluation_episodes/game_return": 2.5}}
 
 
 def test_csv_files_have_every_row_with_its_run(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,11 @@
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -85,13 +87,18 @@ def rows_by_run(results: Results) -> dict[str, dict[str, pa.Table]]:
 
 
 def points(rows: Mapping[str, Mapping[str, pa.Table]], run: Run) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the frames at which a run recorded something, in order, with the numbers by tag; from `rows_by_run`."""
-    by_frame: dict[int, dict[str, float]] = {}
+    """Yield the frames at which a run recorded something, in order, with the numbers by tag; from `rows_by_run`.
+
+    The episodes of an evaluation are at one frame, with their mean.
+    """
+    by_frame: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     skip = run.settings["world.frame_skip"]
     for table, of_runs in rows.items():
         for row in of_runs[run.name].to_pylist() if run.name in of_runs else ():
-            by_frame.setdefault(row["end_step"] * skip, {}).update(tagged(table, row))
-    yield from sorted(by_frame.items())
+            for tag, value in tagged(table, row).items():
+                by_frame[row["end_step"] * skip][tag].append(value)
+    for frame, values in sorted(by_frame.items()):
+        yield frame, {tag: fmean(each) for tag, each in values.items()}
 
 
 TARGETS = {"csv": to_csv, "tensorboard": to_tensorboard, "wandb": to_wandb}

@@ -77,7 +77,7 @@ ROWS = (
         computed_scores="offpiste.worlds.small.suite:mean_returns_of",
     ),
     _row(FourRooms, "four_rooms", "small_hard", 10_000),
-    _row(KeyDoor, "key_door", "small_hard", 15_000),
+    _row(KeyDoor, "key_door", "small_hard", 15_000, "Key and Door"),
     _row(NoisyTv, "noisy_tv", "small_hard", 10_000, "Noisy TV"),
     _row(Wallpaper, "wallpaper", "small_hard", 7_500),
     _row(Catch, "catch", "small_easy", 5_000),
