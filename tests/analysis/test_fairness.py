@@ -122,12 +122,14 @@ def test_settings_tried_are_listed_best_first(store: Folder) -> None:
     for scale, scores in ((0.1, (1.0, 2.0)), (0.2, (7.0, 9.0)), (0.3, (3.0, 3.0))):
         for seed, score in enumerate(scores):
             tune(store, "cts", scale, seed, score)
-    rows = variants_table(variants(evidence_of(store))).rows
-    assert [(row[2], row[3], row[4]) for row in rows] == [
-        ("beta=0.2", 2, 8.0),
-        ("beta=0.3", 2, 3.0),
-        ("beta=0.1", 2, 1.5),
+    evidence = evidence_of(store)
+    rows = variants_table(variants(evidence)).rows
+    assert [(row[2], row[3], row[4], row[6]) for row in rows] == [
+        ("beta=0.2", 2, 8.0, 1.0),
+        ("beta=0.3", 2, 3.0, 0.0),
+        ("beta=0.1", 2, 1.5, 0.0),
     ]
+    assert "share of the draws: CTS 100%." in " ".join(statements(evidence, tunings(evidence)))
 
 
 def test_a_store_without_runs_has_nothing_to_say() -> None:

@@ -8,7 +8,7 @@ import pytest
 from offpiste.analysis.small_worlds import BONUSES, LADDER
 from offpiste.config import BonusConfig
 from offpiste.study.plan import read_study
-from offpiste.study.tuning import GAME, SEEDS, Grid, best_setting, grid_of, half_decades, rounded, typical_intrinsic
+from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -53,9 +53,3 @@ def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> No
     assert {run.game for run in study.runs} == {GAME}
     assert {run.seed for run in study.runs} == set(SEEDS)
     assert {run.frames for run in study.runs} == {5_000}
-
-
-def test_the_best_setting_has_the_highest_mean_score_and_ties_go_to_the_largest_area() -> None:
-    scores = {"a": [(1.0, 0.1), (0.0, 0.1)], "b": [(0.6, 0.3), (0.6, 0.3)], "c": [(0.5, 0.9), (0.7, 0.2)]}
-    assert best_setting(scores) == "c"
-    assert best_setting({"a": [(1.0, 0.0)], "b": [(0.9, 1.0)]}) == "a"

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from offpiste.analysis.choice import DIGITS, shares_of_resamples
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
 from offpiste.config import identity
 from offpiste.methods import METHODS, PAPER_METHODS, base_run
+from offpiste.seeding import stream
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Variant:
     mean: float | None
     """Of the final scores; None where no run counts."""
     median: float | None
+    chosen: float | None
+    """In which share of resamples of the seeds this setting is the best; None where no seed is common to all."""
 
 
 def tunings(evidence: Evidence) -> list[Tuning]:
@@ -82,6 +86,7 @@ def statements(evidence: Evidence, found: list[Tuning]) -> list[str]:
         )
     elif here:
         said.append("Tuning and test seeds are disjoint.")
+    said += _sureness(variants(evidence))
     tested = {run.protocol for run in evidence.runs}
     if tested and any(each.protocols - tested for each in here):
         said.append("Some tuning was done under another protocol than the tests.")
@@ -90,15 +95,19 @@ def statements(evidence: Evidence, found: list[Tuning]) -> list[str]:
 
 def variants(evidence: Evidence) -> list[Variant]:
     """Return the settings that were tried, of each method and game the best first."""
-    scores: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    groups: dict[tuple[str, str], dict[str, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
     for run in evidence.tuning:
-        found = evidence.summaries[run.name]
-        scores[run.method, run.game, run.variant] += [evidence.score(found)] if evidence.counts(found) else []
-    tried = [
-        Variant(*key, len(own), *((float(np.mean(own)), float(np.median(own))) if own else (None, None)))
-        for key, own in scores.items()
-    ]
-    return sorted(tried, key=lambda each: (each.method, each.game, _worst_last(each.mean), each.name))
+        found, own = evidence.summaries[run.name], groups[run.method, run.game][run.variant]
+        if evidence.counts(found):
+            own[run.seed] = evidence.score(found), found.area
+    tried = []
+    for (method, game), scores in groups.items():
+        shares = shares_of_resamples(scores, stream(0, f"report tuning {method} {game}"))
+        for name, by_seed in scores.items():
+            finals = [score for score, _ in by_seed.values()]
+            mean, median = (float(np.mean(finals)), float(np.median(finals))) if finals else (None, None)
+            tried.append(Variant(method, game, name, len(finals), mean, median, shares.get(name)))
+    return sorted(tried, key=lambda each: (each.method, each.game, *_worst_last(each), each.name))
 
 
 def _tuning(evidence: Evidence, method: str) -> Tuning:
@@ -134,8 +143,26 @@ def _alike(found: list[Tuning]) -> list[str]:
     ]
 
 
-def _worst_last(mean: float | None) -> float:
-    return math.inf if mean is None else -mean
+def _sureness(tried: list[Variant]) -> list[str]:
+    """Return a sentence on how often the best settings would be chosen again."""
+    groups: dict[tuple[str, str], list[Variant]] = defaultdict(list)
+    for each in tried:
+        groups[each.method, each.game].append(each)
+    shares = [
+        f"{label(method)} {best.chosen:.0%}"
+        for (method, _), (best, *others) in groups.items()
+        if others and best.chosen is not None
+    ]
+    if not shares:
+        return []
+    return [
+        "How sure the choices are: with the tuning seeds drawn anew (bootstrap), the best setting stays so in this "
+        f"share of the draws: {', '.join(shares)}."
+    ]
+
+
+def _worst_last(each: Variant) -> tuple[float, float]:
+    return math.inf if each.mean is None else -round(each.mean, DIGITS), -(each.chosen or 0.0)
 
 
 _SCALED = "exploration.epsilon_decay_steps"

@@ -45,8 +45,10 @@ def variants_table(tried: Sequence[Variant]) -> Table:
         "seeds": lambda each: each.seeds,
         "mean final score": lambda each: each.mean,
         "median final score": lambda each: each.median,
+        "best in resamples": lambda each: each.chosen,
     }
-    return table_of("variants", tried, columns)
+    note = "The last column is the share of bootstrap resamples of the seeds in which the setting is the best."
+    return table_of("variants", tried, columns, note)
 
 
 def notes_table(found: list[Note]) -> Table:

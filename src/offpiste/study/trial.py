@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from offpiste.analysis.choice import best_setting
 from offpiste.analysis.load import load
 from offpiste.analysis.summary import summarise
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS, choose
 from offpiste.study.plan import Study, make_study
-from offpiste.study.tuning import GAME, SEEDS, Grid, best_setting
+from offpiste.study.tuning import GAME, SEEDS, Grid
 from offpiste.worlds.registry import find
 
 CONSTANTS = find(GAME).constants

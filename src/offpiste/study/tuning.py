@@ -1,4 +1,4 @@
-"""The same tuning budget for every bonus: fifteen settings in one small world, by one rule for the grid and the choice.
+"""The same tuning budget for every bonus: fifteen settings in one small world, by one rule for the grid.
 
 The middle of the grid is the β that scales the median intrinsic reward of a random policy to 0.03; settings are half a
 decade apart. (The first few frames would dominate a mean: for CTS it is 554, and the median 0.36.) A bonus with a
@@ -9,7 +9,7 @@ Atari; any other gets fifteen β. If the best β is at an edge, the grid is exte
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -98,16 +98,3 @@ def half_decades(middle: float, count: int) -> tuple[float, ...]:
 def rounded(value: float) -> float:
     """Return a value rounded to two digits, short enough for the name of a run."""
     return float(f"{value:.1e}")
-
-
-def best_setting(scores: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Return the variant with the highest mean score over its seeds; ties go to the highest mean area.
-
-    `scores` has, per variant, a pair of score and area under the curve for each seed.
-    """
-
-    def means(variant: str) -> tuple[float, float]:
-        score, area = (math.fsum(values) / len(values) for values in zip(*scores[variant], strict=True))
-        return round(score, 6), area
-
-    return max(scores, key=means)
