@@ -4,14 +4,14 @@ from itertools import product
 
 import pytest
 
-from offpiste.analysis.choice import best_setting, shares_of_resamples
+from offpiste.analysis.choice import best_first, shares_of_resamples
 from offpiste.seeding import stream
 
 
-def test_the_best_setting_has_the_highest_mean_score_and_ties_go_to_the_largest_area() -> None:
+def test_settings_are_ordered_by_mean_score_and_equal_ones_by_area() -> None:
     scores = {"a": [(1.0, 0.1), (0.0, 0.1)], "b": [(0.6, 0.3), (0.6, 0.3)], "c": [(0.5, 0.9), (0.7, 0.2)]}
-    assert best_setting(scores) == "c"
-    assert best_setting({"a": [(1.0, 0.0)], "b": [(0.9, 1.0)]}) == "a"
+    assert best_first(scores | {"d": []}) == ["c", "b", "a", "d"]
+    assert best_first({"a": [(1.0, 0.0)], "b": [(0.9, 1.0)]}) == ["a", "b"]
 
 
 def test_shares_are_those_of_all_resamples_tried_one_by_one() -> None:
@@ -21,7 +21,7 @@ def test_shares_are_those_of_all_resamples_tried_one_by_one() -> None:
         "c": {1: (0.4, 0.2), 2: (0.6, 0.9), 3: (0.5, 0.2), 4: (9.0, 9.0)},  # a seed that the others lack
     }
     draws = list(product((1, 2, 3), repeat=3))
-    best = [best_setting({name: [own[seed] for seed in draw] for name, own in scores.items()}) for draw in draws]
+    best = [best_first({name: [own[seed] for seed in draw] for name, own in scores.items()})[0] for draw in draws]
     found = shares_of_resamples(scores, stream(0, "test"))
     assert found == pytest.approx({name: best.count(name) / len(draws) for name in scores}, abs=0.04)
     assert sum(found.values()) == pytest.approx(1.0)

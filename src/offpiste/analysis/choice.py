@@ -1,7 +1,7 @@
 """Which of several settings is best, and how sure that is: how often each would be, were the seeds drawn anew."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -10,17 +10,17 @@ DIGITS = 6
 RESAMPLES = 2_000
 
 
-def best_setting(scores: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Return the variant with the highest mean score over its seeds; ties go to the highest mean area.
+def best_first(scores: Mapping[str, Collection[tuple[float, float]]]) -> list[str]:
+    """Return the variants by their mean score over seeds, the best first; of equal ones that with the larger mean area.
 
-    `scores` has, per variant, a pair of score and area under the curve for each seed.
+    `scores` has, per variant, a pair of score and area under the curve for each seed; a variant without any is last.
     """
 
     def means(variant: str) -> tuple[float, float]:
         score, area = (math.fsum(values) / len(values) for values in zip(*scores[variant], strict=True))
         return round(score, DIGITS), area
 
-    return max(scores, key=means)
+    return sorted(scores, key=lambda each: means(each) if scores[each] else (-math.inf, 0.0), reverse=True)
 
 
 def shares_of_resamples(

@@ -7,7 +7,7 @@ Which findings are judged follows from the games: those of each benchmark that a
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,12 +148,9 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     summaries: dict[str, Summary] = {}
     for end in sorted(set(wanted.values())):
         summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
-    of_game: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        of_game[run.game].append(run)
-    by_game = {game: benchmark_of(found) for game, found in of_game.items()}
+    by_game = _benchmarks(runs)
     benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values())
-    measures = {game: each.measure if each is not None else PAPER.measure for game, each in by_game.items()}
+    measures = {game: (each or PAPER).measure for game, each in (_benchmarks(tuning) | by_game).items()}
     counted = [summaries[run.name] for run in runs]
     scores = {measure: scores_by_game(counted, measure) for measure in ("final", "area", "evaluation")}
     tested = {run.arm for run in runs}
@@ -173,6 +170,14 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
         mixed=mixed,
     )
+
+
+def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:
+    """Return by game the benchmark by which runs are judged, if there is one."""
+    of_game: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        of_game[run.game].append(run)
+    return {game: benchmark_of(found) for game, found in of_game.items()}
 
 
 def _numbers(scores: Scores, game: str, method: str) -> stats.Array:

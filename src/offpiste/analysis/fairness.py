@@ -1,12 +1,11 @@
 """Was every method given the same chance? What was tuned, on which game, with how many runs and which seeds."""
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from offpiste.analysis.choice import DIGITS, shares_of_resamples
+from offpiste.analysis.choice import best_first, shares_of_resamples
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
@@ -101,13 +100,13 @@ def variants(evidence: Evidence) -> list[Variant]:
         if evidence.counts(found):
             own[run.seed] = evidence.score(found), found.area
     tried = []
-    for (method, game), scores in groups.items():
+    for (method, game), scores in sorted(groups.items()):
         shares = shares_of_resamples(scores, stream(0, f"report tuning {method} {game}"))
-        for name, by_seed in scores.items():
-            finals = [score for score, _ in by_seed.values()]
+        for name in best_first({variant: by_seed.values() for variant, by_seed in scores.items()}):
+            finals = [score for score, _ in scores[name].values()]
             mean, median = (float(np.mean(finals)), float(np.median(finals))) if finals else (None, None)
             tried.append(Variant(method, game, name, len(finals), mean, median, shares.get(name)))
-    return sorted(tried, key=lambda each: (each.method, each.game, *_worst_last(each), each.name))
+    return tried
 
 
 def _tuning(evidence: Evidence, method: str) -> Tuning:
@@ -159,10 +158,6 @@ def _sureness(tried: list[Variant]) -> list[str]:
         "How sure the choices are: with the tuning seeds drawn anew (bootstrap), the best setting stays so in this "
         f"share of the draws: {', '.join(shares)}."
     ]
-
-
-def _worst_last(each: Variant) -> tuple[float, float]:
-    return math.inf if each.mean is None else -round(each.mean, DIGITS), -(each.chosen or 0.0)
 
 
 _SCALED = "exploration.epsilon_decay_steps"

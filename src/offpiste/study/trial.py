@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.analysis.choice import best_setting
+from offpiste.analysis.choice import best_first
 from offpiste.analysis.load import load
 from offpiste.analysis.summary import summarise
 from offpiste.errors import OffpisteError
@@ -91,7 +91,7 @@ def best_of(trial: Trial, location: str) -> dict[str, Any]:
             settings[run.variant] = _setting(run.settings)
     if not scores:
         raise OffpisteError(f"no run of the tuning in {location} is finished; `offpiste study status` shows why")
-    return settings[best_setting(scores)]
+    return settings[best_first(scores)[0]]
 
 
 def _setting(settings: dict[str, Any]) -> dict[str, Any]:
