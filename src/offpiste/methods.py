@@ -11,6 +11,9 @@ from offpiste.errors import ConfigError, did_you_mean
 from offpiste.parsing import from_dict
 from offpiste.worlds import registry as worlds
 
+SMALL_WORLDS = "small_worlds"
+"""Key of the constants that studies/small_worlds_tuning.toml chose on Deep Sea."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -52,7 +55,10 @@ METHODS = {
     ),
     "cts": Method(
         "CTS",
-        constants={"atari": BonusConfig(name="cts", scale=0.0005)},
+        constants={
+            "atari": BonusConfig(name="cts", scale=0.0005),
+            SMALL_WORLDS: BonusConfig(name="cts", scale=0.082),
+        },
         source="the paper",
         bonus_class="offpiste.bonuses.cts:Cts",
         checkpoint_mb=10.0,
@@ -93,25 +99,37 @@ METHODS = {
     ),
     "simhash": Method(
         "SimHash",
-        constants={"atari": BonusConfig(name="simhash", scale=0.04)},
+        constants={
+            "atari": BonusConfig(name="simhash", scale=0.04),
+            SMALL_WORLDS: BonusConfig(name="simhash", scale=0.03),
+        },
         bonus_class="offpiste.bonuses.simhash:SimHash",
         checkpoint_mb=10.0,  # 0.6 after 40,000 steps of random play in Private Eye, growing with their root
     ),
     "oracle": Method(
         "Oracle",
-        constants={"atari": BonusConfig(name="oracle", scale=0.01)},
+        constants={
+            "atari": BonusConfig(name="oracle", scale=0.01),
+            SMALL_WORLDS: BonusConfig(name="oracle", scale=0.28),
+        },
         bonus_class="offpiste.bonuses.oracle:Oracle",
         checkpoint_mb=3.0,  # 16 bytes for each of the 640 cells of 256 rooms
     ),
     "oracle_episodic": Method(
         "Oracle (episodic)",
-        constants={"atari": BonusConfig(name="oracle_episodic", scale=0.01)},
+        constants={
+            "atari": BonusConfig(name="oracle_episodic", scale=0.01),
+            SMALL_WORLDS: BonusConfig(name="oracle_episodic", scale=0.03),
+        },
         bonus_class="offpiste.bonuses.oracle:OracleEpisodic",
         checkpoint_mb=0.5,  # 16 bytes for each of the 27,000 steps of the longest episode
     ),
     "oracle_product": Method(
         "Oracle (product)",
-        constants={"atari": BonusConfig(name="oracle_product", scale=0.01)},
+        constants={
+            "atari": BonusConfig(name="oracle_product", scale=0.01),
+            SMALL_WORLDS: BonusConfig(name="oracle_product", scale=0.09),
+        },
         bonus_class="offpiste.bonuses.oracle:OracleProduct",
         checkpoint_mb=3.5,
     ),

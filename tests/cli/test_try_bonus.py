@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from offpiste.cli import try_bonus
+from offpiste.methods import METHODS, SMALL_WORLDS
 from offpiste.store.storage import Folder
 from offpiste.study import here
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
 from tests.analysis.small_store import write_run
 from tests.cli.test_main import Output
+
+NEW = "offpiste.bonuses.oracle:Oracle"
+"""A bonus that is tried as one of a user's own, without constants."""
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
 def test_a_quick_trial_uses_the_middle_of_the_grid_two_worlds_and_three_seeds(
     ran: list[Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = Output(["try", "oracle", "--quick", "--store", str(tmp_path / "trial")], capsys)
+    output = Output(["try", NEW, "--quick", "--store", str(tmp_path / "trial")], capsys)
     assert output.code == 0, output.errors
     (study,) = ran
     assert len(study.runs) == 6
@@ -47,8 +51,15 @@ def test_a_quick_trial_uses_the_middle_of_the_grid_two_worlds_and_three_seeds(
 
 
 def test_a_trial_tunes_the_bonus_before_it_runs_every_world(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
-    assert Output(["try", "oracle", "--seeds", "1", "--store", str(tmp_path)], capsys).code == 0
+    assert Output(["try", NEW, "--seeds", "1", "--store", str(tmp_path)], capsys).code == 0
     assert [len(study.runs) for study in ran] == [75, 10, 8]  # all settings tie, so the first, at the edge, is best
+
+
+def test_a_method_with_published_constants_is_not_tuned_again(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
+    assert Output(["try", "oracle", "--seeds", "1", "--store", str(tmp_path)], capsys).code == 0
+    (study,) = ran
+    assert all(run.bonus == METHODS["oracle"].constants[SMALL_WORLDS] for run in study.runs)
+    assert len(study.runs) == 8
 
 
 def test_the_exit_code_of_a_stopped_trial_is_75_and_it_can_be_resumed(

@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.evidence import gather
+from offpiste.analysis.fairness import variants
+from offpiste.analysis.load import load
 from offpiste.analysis.small_worlds import BONUSES, LADDER
 from offpiste.config import BonusConfig
+from offpiste.methods import METHODS, SMALL_WORLDS
 from offpiste.study.plan import read_study
+from offpiste.study.trial import Trial, best_of
 from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
 
 STUDIES = Path(__file__).parents[2] / "studies"
+TUNING = Path(__file__).parents[2] / "results" / "small_worlds_tuning"
 
 
 def test_settings_are_half_a_decade_apart_around_the_middle() -> None:
@@ -53,3 +59,16 @@ def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> No
     assert {run.game for run in study.runs} == {GAME}
     assert {run.seed for run in study.runs} == set(SEEDS)
     assert {run.frames for run in study.runs} == {5_000}
+
+
+@pytest.mark.parametrize("method", [name for name, row in METHODS.items() if SMALL_WORLDS in row.constants])
+def test_published_constants_are_those_that_the_tuning_chose(method: str) -> None:
+    published = METHODS[method].constants[SMALL_WORLDS]
+    assert best_of(Trial(method, (), 0), str(TUNING)) == {"scale": published.scale, "options": published.options}
+
+
+def test_a_report_lists_first_what_the_tuning_chose() -> None:
+    tried = variants(gather(load(TUNING), "tuning"))
+    first = {each.method: each for each in reversed(tried)}
+    assert first["oracle"].name == f"beta={METHODS['oracle'].constants[SMALL_WORLDS].scale}"
+    assert first["oracle"].mean == pytest.approx(0.982, abs=1e-3)  # an evaluation; returns in training are below 0.3

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from offpiste.config import ExplorationConfig
+from offpiste.config import BonusConfig, ExplorationConfig
 from offpiste.errors import ConfigError
-from offpiste.methods import METHODS, Method, choose, find
+from offpiste.methods import METHODS, SMALL_WORLDS, Method, choose, find
 from offpiste.parsing import Range
 
 _HEADINGS = ("method", "actions", "scale β", "options", "reward + β·bonus", "constants from")
@@ -49,8 +49,12 @@ def _row(name: str, method: Method) -> tuple[str, ...]:
     bonus = method.bonus
     if bonus.name == "none":
         return (name, _actions(method.exploration), "–", "–", "–", method.source)
-    options = ", ".join(f"{key} {value}" for key, value in bonus.options.items()) or "–"
-    return (name, _actions(method.exploration), f"{bonus.scale:g}", options, _sum(method), method.source)
+    return (name, _actions(method.exploration), f"{bonus.scale:g}", _set(bonus) or "–", _sum(method), method.source)
+
+
+def _set(bonus: BonusConfig) -> str:
+    """Return the options that are set, as in decay 1.0."""
+    return ", ".join(f"{key} {value}" for key, value in bonus.options.items())
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -83,7 +87,12 @@ def _detail(name: str) -> Iterator[str]:
             ("scale β", f"{bonus.scale:g}"),
             ("reward + β·bonus", _sum(method)),
         ]
-    yield from (f"  {line}" for line in _columns([*about, ("constants from", method.source)]))
+    about.append(("constants from", method.source))
+    if SMALL_WORLDS in method.constants:
+        tuned = method.constants[SMALL_WORLDS]
+        constants = ", ".join([f"β {tuned.scale:g}", *([_set(tuned)] if tuned.options else [])])
+        about.append(("in small worlds", f"{constants}; tuned on Deep Sea"))
+    yield from (f"  {line}" for line in _columns(about))
     if bonus.name != "none":
         yield ""
         yield from _wrapped(inspect.getdoc(kind) or "The class has no docstring.", "  ")
