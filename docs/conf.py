@@ -11,7 +11,7 @@ author = "The offpiste authors"
 project_copyright = "The offpiste authors"
 release = version = metadata.version("offpiste")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "commands", "fields", "measured"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "commands", "fields", "measured", "small_worlds"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 nitpicky = False  # types of other packages have no pages here

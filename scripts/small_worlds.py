@@ -1,4 +1,4 @@
-"""Compare what README.md says of the small worlds with the results in results/small_worlds.
+"""Compare what README.md says of the small worlds with the results in results/small_worlds; tables for the docs.
 
 Run as `python -m scripts.small_worlds` from the repository's root; `--write` renews the table and the verdicts, which
 stand between two markers. STORE, if given, is read instead, and the part is printed.
@@ -11,14 +11,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from offpiste.analysis.comparisons import against_baseline_by_game
+from offpiste.analysis.fairness import variants
 from offpiste.analysis.findings import Verdict
 from offpiste.analysis.load import load
-from offpiste.analysis.names import label, spell_out, title
+from offpiste.analysis.names import label, ordered_methods, spell_out, title
 from offpiste.analysis.profile import Cell, cells, suites
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "small_worlds"
+TUNING = ROOT / "results" / "small_worlds_tuning"
 _MARKED = re.compile(r"(<!-- small worlds -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -52,6 +54,20 @@ def part(store: Path) -> str:
     return "\n".join([*table(found), "", *told(verdicts), ""])
 
 
+def constants(store: Path) -> Iterator[str]:
+    """Yield the lines of a table of the settings that the tuning chose, and how sure each choice is."""
+    yield "| | setting | mean score of five seeds | best again, with the seeds drawn anew |"
+    yield "|---|---|---|---|"
+    tried = variants(load(store).evidence())
+    chosen = {each.method: each for each in reversed(tried)}
+    for method in ordered_methods(chosen):
+        each = chosen[method]
+        if each.mean is None or each.chosen is None:
+            continue
+        setting = each.name.replace("beta=", "β ").replace(",lr=", ", learning rate ")
+        yield f"| {label(method)} | {setting} | {_number(each.mean)} | {each.chosen:.0%} |"
+
+
 def table(found: Sequence[Cell]) -> Iterator[str]:
     """Yield the lines of a table of methods and worlds: mean scores, in bold where ε-greedy is shown to be beaten."""
     by_place = {(cell.method, cell.game): cell for cell in found}
@@ -78,8 +94,11 @@ def told(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return "–"
-    score = f"{cell.score:z.2f}".replace("-", "−")
-    return f"**{score}**" if cell.better else score
+    return f"**{_number(cell.score)}**" if cell.better else _number(cell.score)
+
+
+def _number(score: float) -> str:
+    return f"{score:z.2f}".replace("-", "−")
 
 
 if __name__ == "__main__":
