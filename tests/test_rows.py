@@ -31,7 +31,7 @@ TOY_METHOD = Method(
     },
     source="this test",
     bonus_class="tests.bonuses.broken:Good",
-    checkpoint_mb=50.0,
+    checkpoint_mb={"atari": 50.0},
 )
 TOY_WORLD = Game(
     "toy_pond",

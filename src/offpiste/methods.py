@@ -29,8 +29,8 @@ class Method:
     """Where the constants come from."""
     bonus_class: str | None = None
     """module:Class of a built-in bonus, imported on first use."""
-    checkpoint_mb: float = 0.0
-    """Maximum size of its bonus in a checkpoint, in MB."""
+    checkpoint_mb: dict[str, float] = field(default_factory=dict)
+    """Maximum size of its bonus in a checkpoint, in MB, by worlds as the constants."""
     paper_settings: int | None = None
     """How many settings the paper's authors tuned over, with five seeds each on Montezuma's Revenge; None if it is not
     one of the paper's six methods."""
@@ -61,7 +61,7 @@ METHODS = {
         },
         source="the paper",
         bonus_class="offpiste.bonuses.cts:Cts",
-        checkpoint_mb=10.0,
+        checkpoint_mb={"atari": 10.0, SMALL_WORLDS: 1.5},
         paper_settings=8,
     ),
     "pixelcnn": Method(
@@ -69,7 +69,7 @@ METHODS = {
         constants={"atari": BonusConfig(name="pixelcnn", options={"decay": 1.0}, scale=0.1)},
         source="the paper",
         bonus_class="offpiste.bonuses.pixelcnn:PixelCnn",
-        checkpoint_mb=0.3,
+        checkpoint_mb={"atari": 0.3, SMALL_WORLDS: 0.2},
         paper_settings=25,
     ),
     "icm": Method(
@@ -77,7 +77,7 @@ METHODS = {
         constants={"atari": BonusConfig(name="icm", options={"forward_weight": 0.005}, scale=0.005)},
         source="the paper",
         bonus_class="offpiste.bonuses.icm:Icm",
-        checkpoint_mb=4.1,
+        checkpoint_mb={"atari": 4.1, SMALL_WORLDS: 2.0},
         paper_settings=54,
     ),
     "rnd": Method(
@@ -85,7 +85,7 @@ METHODS = {
         constants={"atari": BonusConfig(name="rnd", options={"learning_rate": 2e-4}, scale=1e-4, clip_sum=False)},
         source="the paper",
         bonus_class="offpiste.bonuses.rnd:Rnd",
-        checkpoint_mb=71.1,
+        checkpoint_mb={"atari": 71.1, SMALL_WORLDS: 3.7},
         paper_settings=45,
     ),
     "rnd_released": Method(
@@ -95,7 +95,7 @@ METHODS = {
         },
         source="the released code",
         bonus_class="offpiste.bonuses.rnd:RndReleased",
-        checkpoint_mb=71.1,
+        checkpoint_mb={"atari": 71.1, SMALL_WORLDS: 3.7},
     ),
     "simhash": Method(
         "SimHash",
@@ -104,7 +104,8 @@ METHODS = {
             SMALL_WORLDS: BonusConfig(name="simhash", scale=0.03),
         },
         bonus_class="offpiste.bonuses.simhash:SimHash",
-        checkpoint_mb=10.0,  # 0.6 after 40,000 steps of random play in Private Eye, growing with their root
+        # on Atari 0.6 after 40,000 steps of random play in Private Eye, growing with their root
+        checkpoint_mb={"atari": 10.0, SMALL_WORLDS: 5.0},
     ),
     "oracle": Method(
         "Oracle",
@@ -113,7 +114,8 @@ METHODS = {
             SMALL_WORLDS: BonusConfig(name="oracle", scale=0.28),
         },
         bonus_class="offpiste.bonuses.oracle:Oracle",
-        checkpoint_mb=3.0,  # 16 bytes for each of the 640 cells of 256 rooms
+        # on Atari 16 bytes for each of the 640 cells of 256 rooms
+        checkpoint_mb={"atari": 3.0, SMALL_WORLDS: 0.1},
     ),
     "oracle_episodic": Method(
         "Oracle (episodic)",
@@ -122,7 +124,8 @@ METHODS = {
             SMALL_WORLDS: BonusConfig(name="oracle_episodic", scale=0.03),
         },
         bonus_class="offpiste.bonuses.oracle:OracleEpisodic",
-        checkpoint_mb=0.5,  # 16 bytes for each of the 27,000 steps of the longest episode
+        # on Atari 16 bytes for each of the 27,000 steps of the longest episode
+        checkpoint_mb={"atari": 0.5, SMALL_WORLDS: 0.1},
     ),
     "oracle_product": Method(
         "Oracle (product)",
@@ -131,7 +134,7 @@ METHODS = {
             SMALL_WORLDS: BonusConfig(name="oracle_product", scale=0.09),
         },
         bonus_class="offpiste.bonuses.oracle:OracleProduct",
-        checkpoint_mb=3.5,
+        checkpoint_mb={"atari": 3.5, SMALL_WORLDS: 0.1},
     ),
 }
 """Every method by name, in the order of all lists, tables and figures: the paper's first."""

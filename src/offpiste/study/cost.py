@@ -13,6 +13,7 @@ from offpiste.config import RunConfig
 from offpiste.methods import METHODS
 from offpiste.store.layout import MILESTONES
 from offpiste.worlds.base import MAX_ACTIONS
+from offpiste.worlds.registry import find
 
 MEASURE_SECONDS = 10.0
 MEASURE_WARM_STEPS = 400
@@ -41,7 +42,7 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
     """Return the cost of one run; `keep` is that of its study."""
     steps = config.frames // config.world.frame_skip
     weights = 4e-6 * parameters(config)
-    bonus = bonus_mb(config.bonus.name)
+    bonus = bonus_mb(config.bonus.name, config.game)
     capacity = config.agent.replay_capacity
     checkpoint = 4 * weights + bonus + 1e-6 * _LEAF_BYTES * capacity
     new_frames = 1e-6 * _ENTRY_BYTES * (steps_per_second or 0.0)
@@ -58,9 +59,11 @@ def cost(config: RunConfig, keep: str, steps_per_second: float | None = None) ->
     )
 
 
-def bonus_mb(bonus: str) -> float:
+def bonus_mb(bonus: str, game: str) -> float:
     """Return the megabytes of a bonus in a checkpoint; a bonus that is not built in counts as the largest that is."""
-    sizes = {"none": 0.0} | {row.bonus.name: row.checkpoint_mb for row in METHODS.values() if row.bonus_class}
+    worlds = find(game).constants
+    by_name = {row.bonus.name: row.checkpoint_mb for row in METHODS.values() if row.bonus_class}
+    sizes = {"none": 0.0} | {name: mb.get(worlds, mb["atari"]) for name, mb in by_name.items()}
     return sizes.get(bonus, max(sizes.values()))
 
 
