@@ -193,8 +193,6 @@ def speed() -> bool:
     for method, limit in MAX_MILLISECONDS.items():
         config = run("four_rooms", method, 0)
         config = replace(config, exploration=replace(config.exploration, epsilon_decay_steps=1))
-        if method == "rnd":
-            config = replace(config, bonus=replace(config.bonus, options=config.bonus.options | {"features": 128}))
         prepare(config.machine)
         loop = Loop(config)
         steps = loop.steps()

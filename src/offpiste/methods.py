@@ -66,7 +66,10 @@ METHODS = {
     ),
     "pixelcnn": Method(
         "PixelCNN",
-        constants={"atari": BonusConfig(name="pixelcnn", options={"decay": 1.0}, scale=0.1)},
+        constants={
+            "atari": BonusConfig(name="pixelcnn", options={"decay": 1.0}, scale=0.1),
+            SMALL_WORLDS: BonusConfig(name="pixelcnn", options={"decay": 1.0, "learning_rate": 3.2e-4}, scale=0.39),
+        },
         source="the paper",
         bonus_class="offpiste.bonuses.pixelcnn:PixelCnn",
         checkpoint_mb={"atari": 0.3, SMALL_WORLDS: 0.2},
@@ -82,7 +85,12 @@ METHODS = {
     ),
     "rnd": Method(
         "RND",
-        constants={"atari": BonusConfig(name="rnd", options={"learning_rate": 2e-4}, scale=1e-4, clip_sum=False)},
+        constants={
+            "atari": BonusConfig(name="rnd", options={"learning_rate": 2e-4}, scale=1e-4, clip_sum=False),
+            SMALL_WORLDS: BonusConfig(
+                name="rnd", options={"learning_rate": 2e-3, "features": 128}, scale=0.0038, clip_sum=False
+            ),
+        },
         source="the paper",
         bonus_class="offpiste.bonuses.rnd:Rnd",
         checkpoint_mb={"atari": 71.1, SMALL_WORLDS: 3.7},
