@@ -40,7 +40,7 @@ def test_without_tuning_runs_the_budget_is_the_papers(store: Folder) -> None:
     evidence = evidence_of(store)
     found = tunings(evidence)
     assert [(each.method, each.settings, each.budget) for each in found] == [("epsilon_greedy", 0, 0), ("cts", 0, 8)]
-    said = " ".join(statements(evidence, found))
+    said = " ".join(statements(evidence, found, variants(evidence)))
     assert "No run in this store tunes anything" in said
     assert "ε-greedy 0, CTS 8" in said
     assert "CTS had 8 settings to choose from, ε-greedy 0" in said
@@ -55,7 +55,9 @@ def test_constants_that_are_not_the_papers_have_no_known_budget(store: Folder) -
     evidence = evidence_of(store)
     found = tunings(evidence)
     assert [each.budget for each in found] == [None, None, None]
-    assert "Not known is how the constants of CTS, PixelCNN, mine were chosen" in " ".join(statements(evidence, found))
+    assert "Not known is how the constants of CTS, PixelCNN, mine were chosen" in " ".join(
+        statements(evidence, found, variants(evidence))
+    )
     assert {row[-1] for row in tuning_table(found).rows} == {"not known"}
 
 
@@ -99,7 +101,7 @@ def test_tuning_is_counted_and_its_game_and_seeds_told(store: Folder) -> None:
     assert (cts.settings, cts.runs, cts.frames, cts.games) == (3, 6, 6 * 1200, (MONTEZUMA,))
     assert (cts.tuning_seeds, cts.test_seeds, cts.shared_seeds) == ((100, 101), (0, 1), ())
     assert (rnd.settings, rnd.budget) == (1, 1)
-    said = statements(evidence, found)
+    said = statements(evidence, found, variants(evidence))
     assert "Tuned in this store: CTS, RND, on Montezuma’s Revenge." in said
     assert "Tuning and test seeds are disjoint." in said
     assert any("CTS had 3 settings to choose from, RND 1" in line for line in said)
@@ -113,7 +115,8 @@ def test_seeds_that_tune_and_test_the_same_game_are_named(store: Folder) -> None
     found = tunings(evidence)
     assert [each.shared_seeds for each in found] == [(1,), ()]
     assert any(
-        line.startswith("Tuning and test seeds are not disjoint: CTS (1)") for line in statements(evidence, found)
+        line.startswith("Tuning and test seeds are not disjoint: CTS (1)")
+        for line in statements(evidence, found, variants(evidence))
     )
     assert [row[7] for row in tuning_table(found).rows] == ["no", "yes"]
 
@@ -129,7 +132,7 @@ def test_settings_tried_are_listed_best_first(store: Folder) -> None:
         ("beta=0.3", 2, 3.0, 0.0),
         ("beta=0.1", 2, 1.5, 0.0),
     ]
-    assert "share of the draws: CTS 100%." in " ".join(statements(evidence, tunings(evidence)))
+    assert "share of the draws: CTS 100%." in " ".join(statements(evidence, tunings(evidence), variants(evidence)))
 
 
 def test_a_store_without_runs_has_nothing_to_say() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 DIGITS = 6
-"""To which mean scores are compared; equal ones are told apart by the area under the curve."""
+"""Decimal digits to which mean scores are compared; ties go to the larger area under the curve."""
 RESAMPLES = 2_000
 
 

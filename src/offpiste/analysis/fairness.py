@@ -59,8 +59,8 @@ def tunings(evidence: Evidence) -> list[Tuning]:
     return [_tuning(evidence, method) for method in ordered_methods(run.method for run in evidence.results.runs)]
 
 
-def statements(evidence: Evidence, found: list[Tuning]) -> list[str]:
-    """Return in sentences what a reader has to know about fairness."""
+def statements(evidence: Evidence, found: list[Tuning], tried: list[Variant]) -> list[str]:
+    """Return in sentences what a reader has to know about fairness; `tried` are the `variants`."""
     if not found:
         return ["There is no run of a method yet."]
     here = [each for each in found if each.settings]
@@ -85,7 +85,7 @@ def statements(evidence: Evidence, found: list[Tuning]) -> list[str]:
         )
     elif here:
         said.append("Tuning and test seeds are disjoint.")
-    said += _sureness(variants(evidence))
+    said += _sureness(tried)
     tested = {run.protocol for run in evidence.runs}
     if tested and any(each.protocols - tested for each in here):
         said.append("Some tuning was done under another protocol than the tests.")

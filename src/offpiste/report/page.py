@@ -97,7 +97,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     cells = profile_cells(evidence, SMALL_WORLDS, by_world) if small else []
     aggregates = comparisons.aggregates(evidence)
     correlations = comparisons.correlations(evidence)
-    tuned = fairness.tunings(evidence)
+    tuned, tried = fairness.tunings(evidence), fairness.variants(evidence)
     seams = caveats.seams(evidence)  # reads the attempts, some of which may not be readable
     notes = caveats.notes(evidence)
     lead = lead_sentences(evidence, compared, by_world)
@@ -119,7 +119,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         "unfinished": quality_tables.unfinished_table(evidence),
         "seams": quality_tables.seams_table(seams),
         "tuning": quality_tables.tuning_table(tuned),
-        "variants": quality_tables.variants_table(fairness.variants(evidence)),
+        "variants": quality_tables.variants_table(tried),
         "protocol": settings.protocol_table(evidence.results.runs),
         "methods": settings.methods_table(evidence.runs),
     }
@@ -165,7 +165,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         runs_shown=RUNS_SHOWN,
         rows_shown=ROWS_SHOWN,
         elsewhere=sum(bool(each.changes) for each in seams),
-        fairness=fairness.statements(evidence, tuned),
+        fairness=fairness.statements(evidence, tuned, tried),
         departures=evidence.departures(),
         stores=_stores(evidence),
         loops=reproduce.loops(evidence.runs),

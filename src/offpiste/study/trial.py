@@ -12,12 +12,10 @@ from offpiste.analysis.choice import best_first
 from offpiste.analysis.load import load
 from offpiste.analysis.summary import summarise
 from offpiste.errors import OffpisteError
-from offpiste.methods import METHODS, choose
+from offpiste.methods import METHODS, SMALL_WORLDS, choose
 from offpiste.study.plan import Study, make_study
 from offpiste.study.tuning import GAME, SEEDS, Grid
-from offpiste.worlds.registry import find
 
-CONSTANTS = find(GAME).constants
 QUICK_GAMES, QUICK_SEEDS = (GAME, "catch"), 3
 
 
@@ -44,7 +42,7 @@ class Trial:
     def is_tuned(self) -> bool:
         """Whether constants for small worlds are published, or there is no bonus to tune."""
         row = METHODS.get(self.bonus)
-        return row is not None and (CONSTANTS in row.constants or row.bonus.name == "none")
+        return row is not None and (SMALL_WORLDS in row.constants or row.bonus.name == "none")
 
     def tuning(self, grid: Grid) -> tuple[Study, dict[str, Any]]:
         """Return the study of every setting of a grid, and the content of its file."""
