@@ -77,7 +77,12 @@ METHODS = {
     ),
     "icm": Method(
         "ICM",
-        constants={"atari": BonusConfig(name="icm", options={"forward_weight": 0.005}, scale=0.005)},
+        constants={
+            "atari": BonusConfig(name="icm", options={"forward_weight": 0.005}, scale=0.005),
+            SMALL_WORLDS: BonusConfig(
+                name="icm", options={"forward_weight": 0.005, "learning_rate": 1e-3}, scale=0.0079
+            ),
+        },
         source="the paper",
         bonus_class="offpiste.bonuses.icm:Icm",
         checkpoint_mb={"atari": 4.1, SMALL_WORLDS: 2.0},
@@ -99,7 +104,10 @@ METHODS = {
     "rnd_released": Method(
         "RND (released)",
         constants={
-            "atari": BonusConfig(name="rnd_released", options={"learning_rate": 1e-4}, scale=5e-5, clip_sum=False)
+            "atari": BonusConfig(name="rnd_released", options={"learning_rate": 1e-4}, scale=5e-5, clip_sum=False),
+            SMALL_WORLDS: BonusConfig(
+                name="rnd_released", options={"learning_rate": 1e-4, "features": 128}, scale=0.0015, clip_sum=False
+            ),
         },
         source="the released code",
         bonus_class="offpiste.bonuses.rnd:RndReleased",
