@@ -20,7 +20,6 @@ from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "small_worlds"
-TUNING = ROOT / "results" / "small_worlds_tuning"
 _MARKED = re.compile(r"(<!-- small worlds -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -7,7 +7,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from scripts.small_worlds import TUNING, constants
+from scripts.small_worlds import RESULTS, constants
 
 
 class Constants(SphinxDirective):
@@ -15,9 +15,11 @@ class Constants(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the table, and have the page rebuilt when the results change."""
-        self.env.note_dependency(str(TUNING / "manifest.json"))
+        self.env.note_dependency(str(RESULTS / "manifest.json"))
         container = nodes.container()
-        self.state.nested_parse(StringList(list(constants(TUNING)), source=str(TUNING)), self.content_offset, container)
+        self.state.nested_parse(
+            StringList(list(constants(RESULTS)), source=str(RESULTS)), self.content_offset, container
+        )
         return [container]
 
 

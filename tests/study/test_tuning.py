@@ -16,7 +16,7 @@ from offpiste.study.trial import Trial, best_of
 from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
 
 STUDIES = Path(__file__).parents[2] / "studies"
-TUNING = Path(__file__).parents[2] / "results" / "small_worlds_tuning"
+RESULTS = Path(__file__).parents[2] / "results" / "small_worlds"
 
 
 def test_settings_are_half_a_decade_apart_around_the_middle() -> None:
@@ -64,11 +64,11 @@ def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> No
 @pytest.mark.parametrize("method", [name for name, row in METHODS.items() if SMALL_WORLDS in row.constants])
 def test_published_constants_are_those_that_the_tuning_chose(method: str) -> None:
     published = METHODS[method].constants[SMALL_WORLDS]
-    assert best_of(Trial(method, (), 0), str(TUNING)) == {"scale": published.scale, "options": published.options}
+    assert best_of(Trial(method, (), 0), str(RESULTS)) == {"scale": published.scale, "options": published.options}
 
 
 def test_a_report_lists_first_what_the_tuning_chose() -> None:
-    tried = variants(gather(load(TUNING), "tuning"))
+    tried = variants(gather(load(RESULTS), "tuning"))
     first = {each.method: each for each in reversed(tried)}
     assert first["oracle"].name == f"beta={METHODS['oracle'].constants[SMALL_WORLDS].scale}"
     assert first["oracle"].mean == pytest.approx(0.982, abs=1e-3)  # an evaluation; returns in training are below 0.3

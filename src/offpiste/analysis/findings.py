@@ -185,7 +185,8 @@ def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: fl
             f"and has {part.seeds}"
         )
     else:
-        reason = f"shown neither way with {part.seeds} seeds (p = {p_for:.2g} for, {p_against:.2g} against)"
+        seeds = "1 seed" if part.seeds == 1 else f"{part.seeds} seeds"
+        reason = f"shown neither way with {seeds} (p = {p_for:.2g} for, {p_against:.2g} against)"
         if part.seeds < max(part.min_seeds_for, part.min_seeds_against):
             word, needed = max(
                 ("support", part.min_seeds_for), ("contradict", part.min_seeds_against), key=lambda x: x[1]
