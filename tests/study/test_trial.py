@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from offpiste.analysis.load import load
 from offpiste.config import BonusConfig
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS
@@ -76,4 +77,4 @@ def test_without_a_finished_run_no_setting_can_be_chosen(tmp_path: Path) -> None
     study, _ = SIMHASH.tuning(GRID)
     write_run(Folder(tmp_path), study.runs[0], [0.0], state="running")
     with pytest.raises(OffpisteError, match=r"no run of the tuning in .* is finished"):
-        best_of(SIMHASH, str(tmp_path))
+        best_of(SIMHASH, load(tmp_path))

@@ -8,6 +8,7 @@ import pytest
 from offpiste.analysis.evidence import gather
 from offpiste.analysis.fairness import variants
 from offpiste.analysis.load import load
+from offpiste.analysis.results import Results
 from offpiste.analysis.small_worlds import BONUSES, LADDER
 from offpiste.config import BonusConfig
 from offpiste.methods import METHODS, SMALL_WORLDS
@@ -16,7 +17,6 @@ from offpiste.study.trial import Trial, best_of
 from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
 
 STUDIES = Path(__file__).parents[2] / "studies"
-RESULTS = Path(__file__).parents[2] / "results" / "small_worlds"
 
 
 def test_settings_are_half_a_decade_apart_around_the_middle() -> None:
@@ -61,14 +61,19 @@ def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> No
     assert {run.frames for run in study.runs} == {5_000}
 
 
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return load(Path(__file__).parents[2] / "results" / "small_worlds")
+
+
 @pytest.mark.parametrize("method", [name for name, row in METHODS.items() if SMALL_WORLDS in row.constants])
-def test_published_constants_are_those_that_the_tuning_chose(method: str) -> None:
+def test_published_constants_are_those_that_the_tuning_chose(method: str, results: Results) -> None:
     published = METHODS[method].constants[SMALL_WORLDS]
-    assert best_of(Trial(method, (), 0), str(RESULTS)) == {"scale": published.scale, "options": published.options}
+    assert best_of(Trial(method, (), 0), results) == {"scale": published.scale, "options": published.options}
 
 
-def test_a_report_lists_first_what_the_tuning_chose() -> None:
-    tried = variants(gather(load(RESULTS), "tuning"))
+def test_a_report_lists_first_what_the_tuning_chose(results: Results) -> None:
+    tried = variants(gather(results, "tuning"))
     first = {each.method: each for each in reversed(tried)}
     assert first["oracle"].name == f"beta={METHODS['oracle'].constants[SMALL_WORLDS].scale}"
     assert first["oracle"].mean == pytest.approx(0.982, abs=1e-3)  # an evaluation; returns in training are below 0.3

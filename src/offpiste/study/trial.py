@@ -10,6 +10,7 @@ from typing import Any
 
 from offpiste.analysis.choice import best_first
 from offpiste.analysis.load import load
+from offpiste.analysis.results import Results
 from offpiste.analysis.summary import summarise
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS, SMALL_WORLDS, choose
@@ -71,24 +72,25 @@ def tune(trial: Trial, grid: Grid, location: str, run: Callable[[Study, dict[str
     `run` runs a study, given with the content of its file, until all its runs are done.
     """
     run(*trial.tuning(grid))
-    setting = best_of(trial, location)
+    setting = best_of(trial, load(location))
     if extension := grid.extended(setting["scale"]):
         run(*trial.tuning(extension))
-        setting = best_of(trial, location)
+        setting = best_of(trial, load(location))
     return setting
 
 
-def best_of(trial: Trial, location: str) -> dict[str, Any]:
+def best_of(trial: Trial, results: Results) -> dict[str, Any]:
     """Return the setting of the bonus with the best score among the finished runs of the tuning."""
     scores: dict[str, list[tuple[float, float]]] = defaultdict(list)
     settings: dict[str, dict[str, Any]] = {}
-    for summary in summarise(load(location)):
+    for summary in summarise(results):
         run = summary.run
         if run.game == GAME and run.method == trial.method and run.variant and run.seed in SEEDS and run.complete:
             scores[run.variant].append((summary.evaluation, summary.area))
             settings[run.variant] = _setting(run.settings)
     if not scores:
-        raise OffpisteError(f"no run of the tuning in {location} is finished; `offpiste study status` shows why")
+        where = ", ".join(results.stores)
+        raise OffpisteError(f"no run of the tuning in {where} is finished; `offpiste study status` shows why")
     return settings[best_first(scores)[0]]
 
 
