@@ -50,7 +50,7 @@ def part(store: Path) -> str:
     evidence = results.evidence()
     found = cells(evidence, SMALL_WORLDS, against_baseline_by_game(evidence, SMALL_WORLDS))
     verdicts = [each for each in results.verdicts() if each.finding in SMALL_WORLDS.findings]
-    return "\n".join([*table(found), "", *told(verdicts), ""])
+    return "\n".join([*table(found), "", *listed(verdicts), ""])
 
 
 def constants(store: Path) -> Iterator[str]:
@@ -84,7 +84,7 @@ def table(found: Sequence[Cell]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(map(_shown, row))} |"
 
 
-def told(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def listed(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a line for each finding, with its verdict."""
     for each in verdicts:
         yield f"- {spell_out(each.finding.sentence)} **{each.verdict.capitalize()}**: {spell_out(each.reason)}"

@@ -70,7 +70,7 @@ def _getitem(tensor: Tensor, index: Any) -> Tensor:
     found, dim, picked = tensor, 0, list[Tensor | None]()
     indices = index if isinstance(index, tuple) else (index,)
     if Ellipsis in [each for each in indices if not isinstance(each, Tensor)]:
-        at = next(place for place, each in enumerate(indices) if each is Ellipsis)
+        at = next(index for index, each in enumerate(indices) if each is Ellipsis)
         missing = tensor.dim() - sum(each is not None for each in indices) + 1
         indices = (*indices[:at], *[slice(None)] * missing, *indices[at + 1 :])
     for each in indices:

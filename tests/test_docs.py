@@ -1,4 +1,4 @@
-"""The documentation tells the truth: every command in it is run here, and its tables equal the code."""
+"""The documentation is true: every command in it is run here, and its tables equal the code."""
 
 import dataclasses
 import fnmatch
@@ -83,8 +83,8 @@ def test_the_readme_has_every_method_with_its_constants() -> None:
             assert (scale, constants, total) == ("", "", "")
         else:
             assert float(scale) == method.bonus.scale
-            told = re.findall(r"`(\w+)` ([\d.]+)", constants)
-            assert {key: float(value) for key, value in told} == method.bonus.options
+            stated = re.findall(r"`(\w+)` ([\d.]+)", constants)
+            assert {key: float(value) for key, value in stated} == method.bonus.options
             assert total == ("clipped to ±1" if method.bonus.clip_sum else "not clipped")
     exploration = METHODS["epsilon_greedy"].exploration
     assert f"ε from {exploration.epsilon_start:g} to {exploration.epsilon_final:g}" in table["epsilon_greedy"][0]
@@ -114,10 +114,10 @@ def test_what_a_study_costs_on_gpus_follows_from_the_rates_that_the_page_gives()
     ):
         row = next(row for name, row in rows.items() if name.startswith(beginning))
         assert row[1] == f"{runs:,}"
-        for gpus, told in zip((1, 10, 100), row[2:], strict=True):
+        for gpus, stated in zip((1, 10, 100), row[2:], strict=True):
             rounds, rest = divmod(runs, 3 * gpus)  # what is left in the end has a GPU, or nearly, to itself
             seconds = frames / 4 * (rounds / shared + bool(rest) / alone)
-            _assert_rounded(told, seconds)
+            _assert_rounded(stated, seconds)
 
 
 def test_what_the_comparison_costs_on_processors_follows_from_the_tables_of_the_page() -> None:
@@ -151,9 +151,9 @@ def test_what_the_comparison_keeps_is_what_its_plan_prints() -> None:
 def test_other_pages_give_the_costs_of_the_page_on_performance() -> None:
     rows = {row[1]: row for row in _rows(ROOT / "docs" / "performance.md") if len(row) == 5 and "frames" not in row[0]}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    told = re.search(r"(\d+) days on one GPU, (\d+) on ten, ([\d.]+) on a hundred", readme)
-    assert told is not None
-    assert [f"{number} days" for number in told.groups()] == [cell.partition(" (")[0] for cell in rows["360"][2:]]
+    stated = re.search(r"(\d+) days on one GPU, (\d+) on ten, ([\d.]+) on a hundred", readme)
+    assert stated is not None
+    assert [f"{number} days" for number in stated.groups()] == [cell.partition(" (")[0] for cell in rows["360"][2:]]
     bonus = (ROOT / "docs" / "your-bonus.md").read_text(encoding="utf-8")
     assert f"{rows['60'][2]} on one GPU or {rows['60'][4].partition(' (')[0]} on a hundred" in bonus
 
@@ -163,8 +163,8 @@ def test_the_layers_are_those_that_the_imports_are_checked_by() -> None:
         "contracts"
     ]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    told = [re.findall(r"`(\w+)`", row[0]) for row in _table(ROOT / "docs" / "architecture.md", "layer")]
-    assert told == [layer.replace("offpiste.", "").split(" | ") for layer in layers]
+    stated = [re.findall(r"`(\w+)`", row[0]) for row in _table(ROOT / "docs" / "architecture.md", "layer")]
+    assert stated == [layer.replace("offpiste.", "").split(" | ") for layer in layers]
 
 
 def test_every_study_in_the_documentation_makes_sense() -> None:
@@ -238,14 +238,14 @@ def _said(text: str, pattern: str) -> str:
     return match[1]
 
 
-def _assert_rounded(told: str, seconds: float) -> None:
+def _assert_rounded(stated: str, seconds: float) -> None:
     """Check that a time such as 3.1 days or 17 core-years is right to the last digit that is given."""
-    match = re.match(r"([\d.]+) (?:core-)?(minute|hour|day|year)s?", told)
-    assert match is not None, told
+    match = re.match(r"([\d.]+) (?:core-)?(minute|hour|day|year)s?", stated)
+    assert match is not None, stated
     number, unit = match.groups()
     digits = len(number.partition(".")[2])
     exact = seconds / {"minute": 60, "hour": 3_600, "day": 86_400, "year": 365.25 * 86_400}[unit]
-    assert round(exact, digits) == float(number), f"{told}, and it is {exact:.3f} {unit}s"
+    assert round(exact, digits) == float(number), f"{stated}, and it is {exact:.3f} {unit}s"
 
 
 def _table(page: Path, heading: str) -> list[list[str]]:

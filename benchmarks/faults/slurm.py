@@ -106,7 +106,8 @@ class Scenario:
         self._requeue(steady)
         self._preempt()
         self._wait_for(
-            "the time limit itself", lambda: not self._is_alive(limited) and "told to stop" in self._log(limited)
+            "the time limit itself",
+            lambda: not self._is_alive(limited) and "interrupted by a signal" in self._log(limited),
         )
         self._say("a job met its time limit: its run saved, and it did not come back")
         self._wait_for("Slurm's warning", lambda: self._log(warned).count("runs, ") > 1)

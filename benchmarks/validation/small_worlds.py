@@ -98,18 +98,18 @@ def judge(
     for world in worlds:
         baseline = [scores[world, "epsilon_greedy"][seed] for seed in seeds]
         if world in EASY:
-            figures[f"{world}_baseline"] = told(world, "epsilon_greedy above", [score > HIGH for score in baseline])
+            figures[f"{world}_baseline"] = reported(world, "epsilon_greedy above", [score > HIGH for score in baseline])
             continue
         arm = oracle(world, tuned[world], 0).variant
         counted = [scores[world, arm][seed] for seed in seeds]
-        figures[f"{world}_baseline"] = told(world, "epsilon_greedy below", [score < LOW for score in baseline])
-        figures[f"{world}_oracle"] = told(world, f"oracle {arm} above", [score > HIGH for score in counted])
+        figures[f"{world}_baseline"] = reported(world, "epsilon_greedy below", [score < LOW for score in baseline])
+        figures[f"{world}_oracle"] = reported(world, f"oracle {arm} above", [score > HIGH for score in counted])
     too_few = [name for name, holding in figures.items() if holding < min_share(name) * len(seeds)]
     print(f"too few seeds: {', '.join(too_few)}" if too_few else "the worlds do what they are for")
     return not too_few, figures
 
 
-def told(world: str, what: str, holds: Sequence[bool]) -> int:
+def reported(world: str, what: str, holds: Sequence[bool]) -> int:
     """Print and return how many seeds are as they should be."""
     print(
         f"{world:12} {what} {HIGH if what.endswith('above') else LOW}: {sum(holds)} of {len(holds)} seeds", flush=True

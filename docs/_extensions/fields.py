@@ -44,12 +44,12 @@ class Fields(SphinxDirective):
 
 def table(kind: type[Any], values: str = "type") -> Iterator[str]:
     """Yield the lines of a Markdown table of a dataclass's fields."""
-    told = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+    documented = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
     hints = typing.get_type_hints(kind, include_extras=values == "default")
     yield f"| {' | '.join(_HEADINGS[values])} |"
     yield "|---" * len(_HEADINGS[values]) + "|"
     for field in dataclasses.fields(kind):
-        meaning = " ".join(told.get((kind.__name__, field.name), [])).strip()
+        meaning = " ".join(documented.get((kind.__name__, field.name), [])).strip()
         hint = hints[field.name]
         cells = [_type(hint)] if values == "type" else [_default(field), _allowed(hint)]
         yield f"| `{field.name}` | {' | '.join(cells)} | {meaning} |".replace("  ", " ")

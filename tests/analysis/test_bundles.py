@@ -52,7 +52,7 @@ def setting(table: str, **values: Any) -> Callable[[str], str]:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda _: "{", "cannot use its settings"),
         (lambda _: "[]", "it must be a table, got list"),
@@ -68,14 +68,14 @@ def setting(table: str, **values: Any) -> Callable[[str], str]:
     ],
 )
 def test_a_run_whose_settings_are_not_what_they_should_be_is_named_and_the_others_are_read(
-    bundle: Path, change: Callable[[str], str], told: str
+    bundle: Path, change: Callable[[str], str], message: str
 ) -> None:
     change_config(bundle, change)
     results = load(bundle)
     assert [(warning.kind, warning.where) for warning in results.warnings] == [
         ("damaged run.json", "freeway/epsilon_greedy/seed-0")
     ]
-    assert told in results.warnings[0].message
+    assert message in results.warnings[0].message
     assert [run.seed for run in results.runs] == [1]
     assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
     assert [found.final for found in summarise(results)] == [2.0]

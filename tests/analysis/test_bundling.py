@@ -143,8 +143,8 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
         outside = load(f"{path}/bundle")
         assert outside.runs == tuple(replace(run, store=f"{path}/bundle", state="finished") for run in finished)
         np.testing.assert_equal(rows_of(outside, "iterations"), rows_of(inside, "iterations"))
-        told, there = ([replace(each, run=None) for each in summarise(results)] for results in (outside, inside))  # type: ignore[arg-type]
-        np.testing.assert_equal([asdict(each) for each in told], [asdict(each) for each in there])
+        before, after = ([replace(each, run=None) for each in summarise(results)] for results in (outside, inside))  # type: ignore[arg-type]
+        np.testing.assert_equal([asdict(each) for each in before], [asdict(each) for each in after])
         for (key, one), (other_key, other) in zip(
             return_curves(outside).items(), return_curves(inside).items(), strict=True
         ):
@@ -191,12 +191,12 @@ def test_what_cannot_be_published_is_left_out_and_named(store: Folder, tmp_path:
         store.below(names[seed]).put("run.json", json.dumps(about | changed).encode())
     made = bundle_store(store, tmp_path / "bundle")
     assert [run.name for run in made.manifest.runs] == [names[0]]
-    told = {each.where: each.message for each in made.left_out}
-    assert told.keys() == {names[seed] for seed in (1, 2, 3, 4)}
-    assert "it is at 400 of 1,200 frames, and only finished runs are bundled" in told[names[1]]
-    assert told[names[2]] == "its episodes cannot be read"
-    assert "results version 2" in told[names[3]]
-    assert "protocol_fingerprint is 000000000000" in told[names[4]]
+    reasons = {each.where: each.message for each in made.left_out}
+    assert reasons.keys() == {names[seed] for seed in (1, 2, 3, 4)}
+    assert "it is at 400 of 1,200 frames, and only finished runs are bundled" in reasons[names[1]]
+    assert reasons[names[2]] == "its episodes cannot be read"
+    assert "results version 2" in reasons[names[3]]
+    assert "protocol_fingerprint is 000000000000" in reasons[names[4]]
 
 
 def test_a_bundle_is_not_bundled_again(store: Folder, tmp_path: Path) -> None:

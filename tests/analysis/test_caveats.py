@@ -82,8 +82,8 @@ def test_a_run_under_way_is_named_and_told_whether_it_counts(store: Folder) -> N
     name = write_run(store, config_of(seed=9), [1.0], state="paused")
     further = write_run(store, config_of(seed=8, frames=2_400), THREE, state="running")
     evidence = evidence_of(store)
-    told = {note.where: note.message for note in of_kind(notes(evidence), "unfinished run")}
-    assert told == {
+    messages = {note.where: note.message for note in of_kind(notes(evidence), "unfinished run")}
+    assert messages == {
         name: "paused, at 400 of 1.2k frames; not in the scores",
         further: "running, at 1.2k of 2.4k frames; counted at 1.2k frames, where runs are compared",
     }

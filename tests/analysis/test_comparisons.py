@@ -122,11 +122,11 @@ def test_gain_and_harm(store: Folder) -> None:
 
 def test_rank_correlation_is_one_where_methods_rank_alike_and_minus_one_where_reversed(store: Folder) -> None:
     scores = {}
-    for place, method in enumerate(PAPER_METHODS):
-        scores[MONTEZUMA, method] = [100.0 * place, 100.0 * place + 1]
+    for index, method in enumerate(PAPER_METHODS):
+        scores[MONTEZUMA, method] = [100.0 * index, 100.0 * index + 1]
         for game in HARD:
             up = game != "pitfall"
-            scores[game, method] = [10.0 * (place if up else -place)] * 2
+            scores[game, method] = [10.0 * (index if up else -index)] * 2
     write_study(store, scores)
     found = {each.game: each for each in correlations(evidence_of(store))}
     assert found["freeway"].value == pytest.approx(1.0)

@@ -50,9 +50,9 @@ def test_unlike_protocols_on_the_games_of_the_paper_are_refused_or_told(store: F
     write_study(store, {("hero", "epsilon_greedy"): [2.0]}, agent=replace(RunConfig().agent, hidden_units=64))
     with pytest.raises(RunMismatch, match=r"agent\.hidden_units is 512 in 1 and 64 in 1\. Put them .* --allow-mixed"):
         evidence_of(store)
-    (told,) = evidence_of(store, allow_mixed=True).mixed
-    assert "agent.hidden_units" in told
-    assert "--allow-mixed" not in told
+    (warning,) = evidence_of(store, allow_mixed=True).mixed
+    assert "agent.hidden_units" in warning
+    assert "--allow-mixed" not in warning
 
 
 def test_each_comparison_has_its_own_end(store: Folder) -> None:

@@ -189,7 +189,7 @@ def drop_column(name: str) -> Callable[[Path], object]:
 
 
 @pytest.mark.parametrize(
-    ("harm", "kind", "told", "left"),
+    ("harm", "kind", "message", "left"),
     [
         (lambda run: (run / "run.json").unlink(), "missing run.json", "half written", 0),
         (lambda run: (run / "run.json").write_text("{"), "damaged run.json", "Expecting property name", 0),
@@ -206,7 +206,7 @@ def drop_column(name: str) -> Callable[[Path], object]:
     ],
 )
 def test_a_bad_run_is_named_and_the_good_one_is_read(
-    store: Folder, harm: Callable[[Path], object], kind: str, told: str, left: int
+    store: Folder, harm: Callable[[Path], object], kind: str, message: str, left: int
 ) -> None:
     bad = write_run(store, config_of(seed=0), THREE)
     write_run(store, config_of(seed=1), THREE)
@@ -214,7 +214,7 @@ def test_a_bad_run_is_named_and_the_good_one_is_read(
     results = load(store)
     warning = next(warning for warning in results.warnings if warning.kind == kind)
     assert warning.where == bad
-    assert told in warning.message
+    assert message in warning.message
     assert len(results.runs) == 1 + left
     assert results.columns("SELECT DISTINCT run FROM iterations") == [["freeway/epsilon_greedy/seed-1"]]
     assert len(return_curves(results)["freeway", "epsilon_greedy"].runs) == 1 + left

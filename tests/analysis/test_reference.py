@@ -100,7 +100,7 @@ def test_what_is_imported_comes_back_from_the_store(tmp_path: Path, folder: Fold
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("freeway.json", "[{", "no baseline file"),
         ("freeway.json", "{}", "is no baseline file of Dopamine"),
@@ -112,13 +112,13 @@ def test_what_is_imported_comes_back_from_the_store(tmp_path: Path, folder: Fold
     ],
 )
 def test_a_file_that_is_not_dopamines_is_refused_before_anything_is_written(
-    tmp_path: Path, name: str, text: str, told: str
+    tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     good = write(tmp_path, "hero.json", [record(0, 1.0)])
     bad = tmp_path / name
     bad.write_text(text)
     store = Folder(tmp_path / "store")
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=message):
         import_dopamine([good, bad], store)
     assert store.list("published") == []
     with pytest.raises(StoreError, match="cannot read"):

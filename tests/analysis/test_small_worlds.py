@@ -201,7 +201,7 @@ def test_losses_are_held_beside_those_of_the_oracle_and_not_beside_nothing() -> 
 
 def test_three_bonuses_that_hurt_and_three_that_help_are_not_bonuses_that_hurt() -> None:
     scores = scores_of(
-        20, lambda _, method: {name: (-1.0) ** place for place, name in enumerate(BONUSES)}.get(method, 0)
+        20, lambda _, method: {name: (-1.0) ** index for index, name in enumerate(BONUSES)}.get(method, 0)
     )
     assert verdict_on("bonuses-hurt-on-easy-worlds", scores).p_for == 1.0
 

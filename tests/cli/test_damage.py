@@ -69,9 +69,9 @@ def test_a_command_that_uses_an_older_checkpoint_says_so(
     assert whole.err == ""
     flip(newest(run, "agent"))
     assert main(words) == 0
-    told = capsys.readouterr()
-    assert told.err.startswith("offpiste: the checkpoint of step 30 is used, since a newer one is broken: objects/")
-    assert (told.out != whole.out) == command.startswith("digest")
+    printed = capsys.readouterr()
+    assert printed.err.startswith("offpiste: the checkpoint of step 30 is used, since a newer one is broken: objects/")
+    assert (printed.out != whole.out) == command.startswith("digest")
 
 
 def test_what_is_watched_is_of_one_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,9 +174,9 @@ def test_control_characters_of_a_store_are_shown_and_not_obeyed(
     assert main(["eval", str(run)]) == 1
     name = tmp_path / f"a{hostile}b"
     assert main(["eval", str(name)]) == 1
-    told = capsys.readouterr()
-    assert not {"\x1b", "\x07", "\u202e"} & {*told.err, *told.out}
-    assert r"\x1b]0;title\x07\x1b[2J\u202e" in told.err
+    printed = capsys.readouterr()
+    assert not {"\x1b", "\x07", "\u202e"} & {*printed.err, *printed.out}
+    assert r"\x1b]0;title\x07\x1b[2J\u202e" in printed.err
 
 
 def test_the_note_of_a_run_is_shown_on_one_line_and_not_obeyed(

@@ -180,7 +180,7 @@ def test_without_an_address_a_study_runs_on_this_machine_without_ray(
         (StudySummary(2, 1, 0), "nothing is left", 1),
         (StudySummary(2, 0, 1), "the rest is claimed by others", 0),
         (StudySummary(2, 0, 1), "the study was asked to stop", 3),
-        (StudySummary(2, 0, 1), "told to stop", 75),
+        (StudySummary(2, 0, 1), "interrupted by a signal", 75),
         (StudySummary(1, 1, 1), "time is up", 75),
         (StudySummary(3, 0, 0), "time is up", 0),
     ],

@@ -37,8 +37,8 @@ def store(trained: Path, tmp_path: Path) -> Path:
 
 def verify(store: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     code = main(["verify", str(store)])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def test_a_whole_store_is_whole_and_unchanged(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,9 +88,9 @@ def test_seeds_of_a_series_whose_runs_cannot_be_told_apart_are_not_drawn(store: 
 def whole(store: Folder) -> Folder:
     """Every game and method with two seeds."""
     scores = {
-        (game, method): [about.random_score + 10.0 * place, about.random_score + 12.0 * place]
+        (game, method): [about.random_score + 10.0 * index, about.random_score + 12.0 * index]
         for game, about in GAMES.items()
-        for place, method in enumerate(PAPER_METHODS)
+        for index, method in enumerate(PAPER_METHODS)
     }
     write_study(store, scores)
     return store

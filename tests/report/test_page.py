@@ -107,8 +107,8 @@ def test_whatever_is_wrong_stands_on_the_page_by_name(broken: tuple[Report, Page
     report, page = broken
     assert (kind, where) in {(note.kind, note.where) for note in report.notes}
     assert kind in page.text
-    told = (report.page.parent / "tables" / "weak_points.csv").read_text()
-    assert f"{kind},{where}," in told
+    text = (report.page.parent / "tables" / "weak_points.csv").read_text()
+    assert f"{kind},{where}," in text
 
 
 def test_one_message_about_many_places_stands_once(broken: tuple[Report, Page]) -> None:
@@ -233,9 +233,9 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
         "Of the 4 comparisons with ε-greedy, these hold when all are corrected for: CTS, PixelCNN, ICM and RND do "
         "better on Montezuma’s Revenge."
     )
-    told = " ".join(scope(evidence))
-    assert "60 runs, 60 complete; 1 game, 5 methods." in told
-    assert "These are not the paper’s runs: they end at 1,200 frames, not 200,000,000" in told
+    text = " ".join(scope(evidence))
+    assert "60 runs, 60 complete; 1 game, 5 methods." in text
+    assert "These are not the paper’s runs: they end at 1,200 frames, not 200,000,000" in text
 
 
 def test_the_lead_says_when_there_are_too_few_seeds_for_anything(store: Folder) -> None:
@@ -297,8 +297,8 @@ def test_small_worlds_begin_with_a_profile_and_say_that_they_are_not_atari(
     assert "6 / 6 / 6" in page.text  # kept on museum
     assert "0.30" in page.text  # the area of CTS on museum
     assert page.text.count("▲") == 3  # two cells and the line that explains it
-    told = (report.page.parent / "tables" / "profile.csv").read_text()
-    assert "tuned,Deep Sea 12,CTS,6,1.0," in told
+    text = (report.page.parent / "tables" / "profile.csv").read_text()
+    assert "tuned,Deep Sea 12,CTS,6,1.0," in text
     assert {note.kind for note in report.notes} >= {"missing game"}
     assert "freeway" not in {note.where for note in report.notes}
 

@@ -74,7 +74,7 @@ def test_cells_on_the_page(value: Any, text: str) -> None:
 
 def test_a_column_with_a_number_or_nothing_in_it_stands_to_the_right() -> None:
     table = Table("x", ("a", "b", "c"), [("text", None, None), (None, 1.5, None), ("more", "over 2,000", None)])
-    assert [is_numeric(table, place) for place in range(3)] == [False, True, True]
+    assert [is_numeric(table, index) for index in range(3)] == [False, True, True]
 
 
 def test_a_game_in_numbers(store: Folder) -> None:
@@ -82,8 +82,8 @@ def test_a_game_in_numbers(store: Folder) -> None:
     row = row_of(game_table(evidence_of(store), "freeway"), "ε-greedy")
     assert threshold_of("freeway") == pytest.approx(2.96)
     assert row["seeds"] == "3 of 3"
-    assert (row["mean"], row["greatest"]) == (pytest.approx(29.6 / 3), pytest.approx(29.6))
-    assert (row["median"], row["least"]) == (0.0, 0.0)
+    assert (row["mean"], row["max"]) == (pytest.approx(29.6 / 3), pytest.approx(29.6))
+    assert (row["median"], row["min"]) == (0.0, 0.0)
     assert row["normalised"] == 0.0
     assert row["area"] == 0.0
     assert row["above 2.96"] == pytest.approx(1 / 3)

@@ -586,10 +586,10 @@ def test_checkpoints_of_another_run_are_refused_and_nothing_is_changed(folder: F
     checkpoints.save(2, SECOND, {})
     later = claimed(folder, **{key: "another"})
     before = contents(folder)
-    told = rf"manifests/\S* in .* belongs to another run than run\.json: {key} '{IDENTITY[key]}' for 'another'; nothing"
-    with pytest.raises(Foreign, match=told):
+    text = rf"manifests/\S* in .* belongs to another run than run\.json: {key} '{IDENTITY[key]}' for 'another'; nothing"
+    with pytest.raises(Foreign, match=text):
         later.restore()
-    with pytest.raises(Foreign, match=told):
+    with pytest.raises(Foreign, match=text):
         newest_object(folder, "agent")
     assert contents(folder) == before
 

@@ -166,7 +166,7 @@ def test_the_third_failure_quarantines_a_run_and_the_others_continue(store: Fold
 def test_failures_are_counted_across_workers(store: Folder) -> None:
     study = replace(STUDY, runs=STUDY.runs[:1])
     SCRIPT[FIRST] = [FAILED, FAILED, lambda: os.kill(os.getpid(), signal.SIGTERM)]
-    assert worked(store, study)[1] == "told to stop"
+    assert worked(store, study)[1] == "interrupted by a signal"
     SCRIPT[FIRST] = [FAILED]
     assert worked(store, study)[0] == StudySummary(0, 1, 0)
 
@@ -251,7 +251,7 @@ def test_a_signal_lets_all_runs_save_and_gives_them_back_twice_as_once(number: s
     SCRIPT[SECOND], SCRIPT[THIRD] = [None] * 50, [None] * 50
     before = signal.getsignal(number)
     summary, reason = worked(store, slots=3)
-    assert (summary, reason) == (StudySummary(0, 0, 3), "told to stop")
+    assert (summary, reason) == (StudySummary(0, 0, 3), "interrupted by a signal")
     assert Marks(store, STUDY).read() == Listing()
     assert signal.getsignal(number) == before
 
@@ -260,7 +260,7 @@ def test_a_process_that_dies_while_it_is_stopped_is_no_failure(store: Folder) ->
     SCRIPT[FIRST] = [lambda: os.kill(os.getpid(), signal.SIGTERM), None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.study.test_worker.PAUSED", FAILED)
-        assert worked(store, replace(STUDY, runs=STUDY.runs[:1]))[1] == "told to stop"
+        assert worked(store, replace(STUDY, runs=STUDY.runs[:1]))[1] == "interrupted by a signal"
     assert b'"failures": 0' in (store.below(FIRST).get(layout.TRIES) or b"")
 
 

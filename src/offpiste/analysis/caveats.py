@@ -60,7 +60,7 @@ def seams(evidence: Evidence) -> list[Seams]:
     for run in evidence.results.runs:
         mine = attempts.get(run.name, [])
         continued = [(before, now) for before, now in pairwise(mine) if now.start_step > 0]
-        changes = [f"at step {now.start_step:,}: {told}" for before, now in continued if (told := _change(before, now))]
+        changes = [f"at step {now.start_step:,}: {what}" for before, now in continued if (what := _change(before, now))]
         if continued:
             found.append(Seams(run, len(mine), len(continued), tuple(changes)))
     return sorted(found, key=lambda each: (-len(each.changes), -each.seams, each.run.name))
@@ -82,8 +82,8 @@ def _change(before: Attempt, now: Attempt) -> str:
 def _departures(evidence: Evidence) -> Iterator[Note]:
     departures = evidence.departures()
     if departures:
-        told = "; ".join(f"{key} is {here}, in the paper {there}" for key, (here, there) in departures.items())
-        yield Note("not the paper’s protocol", "the paper’s games", told)
+        message = "; ".join(f"{key} is {here}, in the paper {there}" for key, (here, there) in departures.items())
+        yield Note("not the paper’s protocol", "the paper’s games", message)
 
 
 def _readings(evidence: Evidence) -> Iterator[Note]:
@@ -97,22 +97,23 @@ def _unfinished(evidence: Evidence) -> Iterator[Note]:
     for run in evidence.results.runs:
         reached = evidence.summaries[run.name].reached
         if not run.complete:
-            told = f"{run.state}, at {frames_text(run.frames)} of {frames_text(run.target_frames)} frames"
+            message = f"{run.state}, at {frames_text(run.frames)} of {frames_text(run.target_frames)} frames"
             horizon = frames_text(evidence.horizons.get(run.game, run.frames))
             rest = f"counted at {horizon} frames, where runs are compared" if reached else "not in the scores"
-            yield Note("unfinished run", run.name, f"{told}; {rest}")
+            yield Note("unfinished run", run.name, f"{message}; {rest}")
         elif not reached and not run.variant:
-            told = f"ends at {frames_text(run.target_frames)} frames, and runs are compared at"
-            yield Note("shorter run", run.name, f"{told} {frames_text(evidence.horizons[run.game])}; not in the scores")
+            ends, horizon = frames_text(run.target_frames), frames_text(evidence.horizons[run.game])
+            message = f"ends at {ends} frames, and runs are compared at {horizon}; not in the scores"
+            yield Note("shorter run", run.name, message)
 
 
 def _scoreless(evidence: Evidence) -> Iterator[Note]:
     for found in evidence.summaries.values():
         if found.reached and not evidence.counts(found):
-            told = "one of its last ten iterations has no return that is a number"
+            message = "one of its last ten iterations has no return that is a number"
             if evidence.measures.get(found.run.game) == "evaluation":
-                told = "its last iteration has no evaluation (schedule.evaluation_steps)"
-            yield Note("no score", found.run.name, f"{told}; not in the scores")
+                message = "its last iteration has no evaluation (schedule.evaluation_steps)"
+            yield Note("no score", found.run.name, f"{message}; not in the scores")
 
 
 def _seeds(evidence: Evidence) -> Iterator[Note]:
@@ -124,18 +125,18 @@ def _seeds(evidence: Evidence) -> Iterator[Note]:
         elif scores.size == 1:
             yield Note("one seed", where, "one run says nothing about chance: no interval, no test")
         elif scores.size < PAPER_SEEDS:
-            told = f"{scores.size} seeds; no test on one game shows anything with fewer than {min_seeds()}"
-            yield Note("few seeds", where, told)
+            message = f"{scores.size} seeds; no test on one game shows anything with fewer than {min_seeds()}"
+            yield Note("few seeds", where, message)
         if scores.size > 1 and (scores == scores[0]).all() and evidence.measures[game] == "final":  # else 0 is common
-            told = f"all {scores.size} seeds end at exactly {scores[0]:g}: is that the game, or are they one run?"
-            yield Note("equal scores", where, told)
+            message = f"all {scores.size} seeds end at exactly {scores[0]:g}: is that the game, or are they one run?"
+            yield Note("equal scores", where, message)
 
 
 def _games(evidence: Evidence) -> Iterator[Note]:
     for game in evidence.games:
         if not reference_scores(game).known:
-            told = "no reference scores are known: in no aggregate and no finding, differences in points"
-            yield Note("no reference scores", game, told)
+            message = "no reference scores are known: in no aggregate and no finding, differences in points"
+            yield Note("no reference scores", game, message)
     begun = {run.game for run in evidence.runs}
     for game in (game for each in evidence.benchmarks for game in each.games) if begun else ():
         lacking = [method for method in evidence.methods if not evidence.finals(game, method).size]

@@ -1,6 +1,6 @@
 """The runs of stores, where they are compared and by what, with curves, scores and verdicts.
 
-Runs with a variant are tuning: they tell how constants were chosen and count for nothing else. The twelve games of the
+Runs with a variant are tuning: they show how constants were chosen and count for nothing else. The twelve games of the
 paper are one comparison under one protocol; any other game stands alone, for nothing puts its scores on their scale.
 Which findings are judged follows from the games: those of each benchmark that any run belongs to.
 """

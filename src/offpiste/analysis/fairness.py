@@ -65,8 +65,8 @@ def statements(evidence: Evidence, found: list[Tuning], tried: list[Variant]) ->
         return ["There is no run of a method yet."]
     here = [each for each in found if each.settings]
     games = sorted({game for each in here for game in each.games})
-    told = f"{', '.join(label(each.method) for each in here)}, on {', '.join(map(title, games))}"
-    said = [f"Tuned in this store: {told}." if here else "No run in this store tunes anything."]
+    what = f"{', '.join(label(each.method) for each in here)}, on {', '.join(map(title, games))}"
+    said = [f"Tuned in this store: {what}." if here else "No run in this store tunes anything."]
     from_paper = [f"{label(each.method)} {each.elsewhere}" for each in found if each.elsewhere is not None]
     if from_paper:
         said.append(

@@ -35,7 +35,7 @@ class Part:
     p_for: float
     p_against: float
     seeds: int
-    """The fewest in any comparison."""
+    """The minimum over all comparisons."""
     shares_for: float = 1.0
     """By how many tests the level is shared in showing it, and in showing its contrary."""
     shares_against: float = 1.0
@@ -198,6 +198,6 @@ def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: fl
 def _deciding(part: Part, *, against: bool) -> Part:
     """Return the comparison on which a verdict hangs: the weakest, or the strongest against."""
     while part.parts:
-        place = len(part.parts) - part.needed if against else part.needed - 1
-        part = sorted(part.parts, key=lambda x: x.p_against if against else x.p_for)[place]
+        index = len(part.parts) - part.needed if against else part.needed - 1
+        part = sorted(part.parts, key=lambda x: x.p_against if against else x.p_for)[index]
     return part

@@ -39,9 +39,9 @@ class Cell:
 
     @property
     def happened(self) -> str:
-        """What happened, in words."""
-        told = f"{self.found} found, {self.learned} learned, {self.kept} kept of {self.seeds}"
-        return f"{told}; {self.avoided} found but avoided" if self.avoided else told
+        """What happened, as a phrase."""
+        phrase = f"{self.found} found, {self.learned} learned, {self.kept} kept of {self.seeds}"
+        return f"{phrase}; {self.avoided} found but avoided" if self.avoided else phrase
 
 
 def cells(evidence: Evidence, benchmark: Benchmark, compared: Sequence[Contrast]) -> list[Cell]:

@@ -70,7 +70,7 @@ class Run:
 
 
 def run_of(name: str, store: str, stored: StoredRun) -> Run:
-    """Return the run that a run.json tells of."""
+    """Return the run that a run.json describes."""
     config = stored.config
     return Run(
         name=name,
@@ -99,8 +99,8 @@ def differences(runs: Sequence[Run]) -> str:
             differing[f"the file of the bonus of {name}"] = [
                 run.bonus_source[:12] if run.bonus_source else "not recorded" for run in arm
             ]
-    told = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
-    return f"these runs were not made alike: {told}" if told else ""
+    listed = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
+    return f"these runs were not made alike: {listed}" if listed else ""
 
 
 def _differing(runs: Sequence[Run], mark: str, prefixes: tuple[str, ...]) -> dict[str, list[Any]]:

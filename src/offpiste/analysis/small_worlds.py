@@ -2,7 +2,7 @@
 
 Stated before the first run of the result. A run's score is its last evaluation, and scores within the margin of each
 other are equal: what moves cost in Deep Sea, and an ε-greedy action among fifty episodes, are no differences. The
-oracle's ladder is not under test: it tells a poor bonus from a learner's limit.
+oracle's ladder is not under test: it distinguishes a poor bonus from a learner's limit.
 
 Seeds below which a finding cannot be supported or contradicted whatever the scores, and how often a plausible effect
 decides it with 10 and with 20 (benchmarks/validation/calibration.py, 200 studies each, which also shows that verdicts

@@ -225,7 +225,7 @@ def compare(differences: Groups, margin: float) -> Comparison:
 
 
 def mean_ranks(runs: Sequence[Array]) -> Array:
-    """Return the mean rank of each method's runs among all runs of a game; the best has the greatest."""
+    """Return the mean rank of each method's runs among all runs of a game; the best has the highest."""
     ranks = doubled_ranks(np.concatenate(runs)) / 2
     ends = np.cumsum([run.size for run in runs])
     return np.array([part.mean() for part in np.split(ranks, ends[:-1])])

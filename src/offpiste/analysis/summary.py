@@ -39,7 +39,7 @@ class Summary:
     goal_frame: float
     """When training first reached the goal: by the end of that episode if there are smaller rewards, too."""
     rooms: float
-    """Found so far; NaN where the game does not tell."""
+    """Found so far; NaN where the game does not count them."""
     cells: float
 
     @property

@@ -98,7 +98,7 @@ class Tables:
         return {run: Path(file) for file, run in self._files[table].items()}
 
     def _named_in(self, sql: str) -> list[str]:
-        """Return the tables that a query names; all of them where DuckDB cannot tell, as for PIVOT."""
+        """Return the tables that a query names; all of them where DuckDB does not know them, as for PIVOT."""
         ((tree,),) = self._database.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
         parsed = json.loads(tree)
         if parsed.get("error_type") == "parser":

@@ -17,7 +17,8 @@ class Work:
     """Work on a study: claim runs that nobody works on, and train them, until none is left. Start as many workers as
     you like, on any machines that share the store; a scheduler may end them at any time. SIGTERM, Ctrl-C and SIGUSR1
     let all runs save a checkpoint first. Exit code 0: nothing is left to do here; 1: the same, and some runs are
-    quarantined; 3: the study was asked to stop; 75: told to stop, or time is up, and the same command resumes it.
+    quarantined; 3: the study was asked to stop; 75: interrupted by a signal, or time is up, and the same command
+    resumes it.
     """
 
     file: File
@@ -48,7 +49,7 @@ class Work:
         summary, reason = run_worker(study, content, self.store, terms, log)
         if reason == "the study was asked to stop":
             return STUDY_STOPPED
-        if reason in ("told to stop", "time is up"):
+        if reason in ("interrupted by a signal", "time is up"):
             return STOPPED_EARLY if summary.unfinished else int(summary.failed > 0)
         return int(summary.failed > 0)
 

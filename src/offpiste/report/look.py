@@ -1,7 +1,7 @@
 """How things look and what they are called, the same in every figure and on the page.
 
-Colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart; lines differ in dashes and markers
-too, for print in grey. Ink and greys are names for the page's own, which turn with light and dark.
+Colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish; lines differ in dashes and
+markers too, for print in grey. Ink and greys are names for the page's own, which turn with light and dark.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "rnd": (VERMILION, SOLID, "P"),
     "rnd_released": (PURPLE, DOTTED, "X"),
     "simhash": (ORANGE, SOLID, "*"),
-    # References to read the others against: grey, told apart by dashes and marker.
+    # References to read the others against: grey, distinguished by dashes and marker.
     "oracle": (MUTED, DASHED, "<"),
     "oracle_episodic": (MUTED, DOTTED, ">"),
     "oracle_product": (MUTED, DASH_DOTTED, "h"),
@@ -84,9 +84,9 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
             found[name] = Look(label(name), *_OWN[name])
             continue
         wanted = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(_OTHERS)
-        place = min(free, key=lambda place: (place - wanted) % len(_OTHERS)) if free else wanted
-        free.pop(place, None)
-        found[name] = Look(label(name), *_OTHERS[place])
+        index = min(free, key=lambda index: (index - wanted) % len(_OTHERS)) if free else wanted
+        free.pop(index, None)
+        found[name] = Look(label(name), *_OTHERS[index])
     return found
 
 

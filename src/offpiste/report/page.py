@@ -158,7 +158,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         on_paper_games=any(run.game in GAMES for run in evidence.runs),
         across=[saved(drawing) for drawing in across],
         paper=paper,
-        undrawn=[told for name, told in figures.TITLES.items() if name not in drawn],
+        undrawn=[heading for name, heading in figures.TITLES.items() if name not in drawn],
         games=games,
         note_groups=_grouped(notes),
         notes_shown=NOTES_SHOWN,
@@ -197,10 +197,10 @@ def _verdicts_in_short(evidence: Evidence, benchmark: Benchmark) -> str:
     left = len(verdicts) - supported - contradicted
     if left == len(verdicts):
         return f"These runs do not suffice to judge any {findings}."
-    told = [f"support {NUMBERS[supported]}"] * bool(supported)
-    told += [f"contradict {NUMBERS[contradicted]}"] * bool(contradicted)
+    counts = [f"support {NUMBERS[supported]}"] * bool(supported)
+    counts += [f"contradict {NUMBERS[contradicted]}"] * bool(contradicted)
     more = f"; for {NUMBERS[left]} they do not suffice" if left else ""
-    return f"O{findings[1:]} these runs {' and '.join(told)}{more}."
+    return f"O{findings[1:]} these runs {' and '.join(counts)}{more}."
 
 
 def _beaten_by_world(by_world: Sequence[Contrast]) -> str:
@@ -213,8 +213,8 @@ def _beaten_by_world(by_world: Sequence[Contrast]) -> str:
     if not by_count:
         return ""
     methods = len({each.method for each in tested})
-    told = "; ".join(f"{_number(count)} on {_and(names)}" for count, names in sorted(by_count.items(), reverse=True))
-    return f"Of {_number(methods)} other method{'s' * (methods != 1)}, shown to beat ε-greedy: {told}."
+    counts = "; ".join(f"{_number(count)} on {_and(names)}" for count, names in sorted(by_count.items(), reverse=True))
+    return f"Of {_number(methods)} other method{'s' * (methods != 1)}, shown to beat ε-greedy: {counts}."
 
 
 def scope(evidence: Evidence) -> list[str]:
@@ -252,22 +252,22 @@ def _stores(evidence: Evidence) -> list[tuple[str, str]]:
 def _beside_baseline(compared: Sequence[Contrast]) -> str:
     if not compared:
         return "There is nothing yet to hold beside ε-greedy."
-    told: dict[tuple[str, str], list[str]] = defaultdict(list)
+    shown: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each in compared:
         if each.call != "not shown":
-            told[each.call, each.suite].append(label(each.method))
+            shown[each.call, each.suite].append(label(each.method))
     many = f"the {len(compared)} comparisons" if len(compared) > 1 else "the one comparison"
-    if told:
+    if shown:
         parts = [
             f"{_and(methods)} {'does' if len(methods) == 1 else 'do'} {call} on {'' if suite[0].isupper() else 'the '}"
             f"{suite}"
-            for (call, suite), methods in told.items()
+            for (call, suite), methods in shown.items()
         ]
         return f"Of {many} with ε-greedy, these hold when all are corrected for: {'; '.join(parts)}."
     pairs, needed = max(each.comparison.pairs for each in compared), min_seeds(2 * len(compared))
     are = "is" if pairs == 1 else "are"
-    told_why = f": that takes {needed} pairs of seeds, and there {are} {pairs} at most" if pairs < needed else ""
-    return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{told_why}."
+    why = f": that takes {needed} pairs of seeds, and there {are} {pairs} at most" if pairs < needed else ""
+    return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{why}."
 
 
 def _grouped(notes: Sequence[caveats.Note]) -> dict[str, tuple[int, list[tuple[str, list[str]]]]]:
@@ -275,7 +275,7 @@ def _grouped(notes: Sequence[caveats.Note]) -> dict[str, tuple[int, list[tuple[s
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for note in notes:
         groups[note.kind][note.message].append(note.where)
-    return {kind: (sum(map(len, told.values())), list(told.items())) for kind, told in groups.items()}
+    return {kind: (sum(map(len, group.values())), list(group.items())) for kind, group in groups.items()}
 
 
 def _count(number: int, what: str) -> str:

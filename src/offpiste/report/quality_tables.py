@@ -100,7 +100,7 @@ def seams_table(found: list[Seams]) -> Table:
         "what changed": lambda each: "; ".join(each.changes) or "–",
     }
     note = (
-        "A run that goes on on a machine of the same kind, with the same versions and threads, is exact to the bit; "
-        "one that goes on elsewhere is the same experiment with other last digits."
+        "A run that is resumed on a machine of the same kind, with the same versions and threads, is exact to the bit; "
+        "one that is resumed elsewhere is the same experiment with other last digits."
     )
     return table_of("seams", found, columns, note)

@@ -1,4 +1,4 @@
-"""The commands that make the runs of a store again, told shortly."""
+"""The commands that make the runs of a store again, in short."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -101,8 +101,8 @@ def game_table(evidence: Evidence, game: str) -> Table:
         "seeds": lambda each: f"{each.scored} of {each.begun}",
         "mean": lambda each: each.mean,
         "median": lambda each: each.median,
-        "least": lambda each: each.min,
-        "greatest": lambda each: each.max,
+        "min": lambda each: each.min,
+        "max": lambda each: each.max,
         "normalised": lambda each: each.normalised,
         "area": lambda each: each.area,
         f"above {shown(threshold)}": lambda each: each.share_above,
@@ -117,7 +117,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
     known = f" the score where random play is 0 and {scale.player} 1;" if scale.known else ""
     about = f"a tenth of the way from random play to {scale.player}" if scale.known else "no reference score is known"
     note = (
-        f"Mean to greatest: final scores, each {SCORED_BY[evidence.measures.get(game, 'final')]}. The rest are "
+        f"Mean to max: final scores, each {SCORED_BY[evidence.measures.get(game, 'final')]}. The rest are "
         f"medians over seeds:{known} the area under the curve, as mean return of all iterations "
         " (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
         f"Above {shown(threshold)}: share of seeds that score more ({about})."
@@ -144,11 +144,11 @@ def score_table(evidence: Evidence) -> Table:
     }
     for method in evidence.methods:
         columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
-    told = {measure: [title(game) for game in games if evidence.measures[game] == measure] for measure in SCORED_BY}
-    note = "Mean over seeds, in points (least to greatest; number of seeds)."
-    if told["evaluation"]:
-        note += f" A score is {SCORED_BY['evaluation']} on {', '.join(told['evaluation'])}"
-        note += f", and {SCORED_BY['final']} on the others." if told["final"] else "."
+    measured = {measure: [title(game) for game in games if evidence.measures[game] == measure] for measure in SCORED_BY}
+    note = "Mean over seeds, in points (min to max; number of seeds)."
+    if measured["evaluation"]:
+        note += f" A score is {SCORED_BY['evaluation']} on {', '.join(measured['evaluation'])}"
+        note += f", and {SCORED_BY['final']} on the others." if measured["final"] else "."
     return table_of("final_scores", games, columns, note)
 
 

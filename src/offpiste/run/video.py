@@ -1,6 +1,6 @@
 """A video of one episode: the screen, and beside it the action, return, Q, reward, intrinsic reward and cells visited.
 
-The bonus is restored from the checkpoint and goes on learning, as it would in training; the run is not changed.
+The bonus is restored from the checkpoint and continues to learn, as it would in training; the run is not changed.
 """
 
 import math
@@ -169,11 +169,11 @@ def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: dequ
 def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[int, int, int]) -> None:
     """Draw the cells of the current room that the episode has visited, brighter where more often, and the player's."""
     cells = {(row, column): count for (room, row, column), count in visited.items() if room == at[0]}
-    largest = max(max(place) for place in cells)
+    largest = max(max(cell) for cell in cells)
     extent = 8 * 2 ** math.ceil(math.log2(max(1.0, (largest + 1) / 8)))  # 8, 16 or 32 cells
     shades = np.full((extent, extent, 3), 30, np.uint8)
-    for place, count in cells.items():
-        shades[place] = 90 + min(120, 30 * int(math.log2(count)))
+    for cell, count in cells.items():
+        shades[cell] = 90 + min(120, 30 * int(math.log2(count)))
     shades[at[1:]] = _ORANGE
     top, left = 76, SCREEN_WIDTH + PANEL_WIDTH - _MAP_PIXELS - 16
     shown = cv2.resize(shades, (_MAP_PIXELS, _MAP_PIXELS), interpolation=cv2.INTER_NEAREST)

@@ -50,9 +50,9 @@ def refuse_foreign(folder: Folder, name: str, manifest: Mapping[str, Any], ident
     """Raise Foreign if a manifest names another run than run.json does."""
     differing = [key for key, value in identity.items() if key in manifest and manifest[key] != value]
     if differing:
-        told = ", ".join(f"{key} {manifest[key]!r:.200} for {identity[key]!r}" for key in differing)
+        what = ", ".join(f"{key} {manifest[key]!r:.200} for {identity[key]!r}" for key in differing)
         raise Foreign(
-            f"manifests/{name} in {folder.location} belongs to another run than {layout.RUN}: {told}; nothing was "
+            f"manifests/{name} in {folder.location} belongs to another run than {layout.RUN}: {what}; nothing was "
             "changed. Restore the files of one of the two from a backup, or train in another folder"
         )
 

@@ -46,7 +46,7 @@ class Claims:
         """The position of each run in the order of keys, by which all workers divide them alike."""
         self._in_order = in_order
         self._clock_offset = 0.0
-        """Seconds by which the store's clock is ahead of this machine's, as far as leases have told."""
+        """Seconds by which the store's clock is ahead of this machine's, as far as leases have shown."""
 
     def claim(self, wanted: Sequence[str], count: int) -> list[str]:
         """Return up to `count` of these runs, leased to this worker; none if all are done or leased to others."""
@@ -133,7 +133,7 @@ class Claims:
 
 
 def new_worker_id() -> str:
-    """Return an id for this process, from which others on this machine can tell whether it still runs."""
+    """Return an id for this process, from which others on this machine can see whether it still runs."""
     pid = os.getpid()
     return f"{secrets.token_hex(4)}-{_machine()}-{pid}-{_start_time(pid)}"
 

@@ -5,7 +5,7 @@ attempts are submitted per slot, one running and one queued, so that no slot idl
 follows:
 
 finished        The run is done.
-paused          The worker was told to stop and saved a checkpoint. The run is submitted again, not counted as failed.
+paused          The worker was stopped and saved a checkpoint. The run is submitted again, not counted as failed.
 lost            The worker's machine died. The same. (A worker process that dies alone has failed.)
 superseded      An attempt of another driver took over. The run is submitted again if that stops before it finishes.
 failed          The run is submitted again: at once if the attempt saved a checkpoint, otherwise after 15 s, then 60 s.

@@ -1,4 +1,4 @@
-"""Marks: what one listing tells of all runs of a study, without reading their folders.
+"""Marks: what one listing says of all runs of a study, without reading their folders.
 
 studies/NAME/marks/KEY.done           the run is done
 studies/NAME/marks/KEY.quarantined    the run is quarantined; both end with the hash of a bonus's file, if it has one

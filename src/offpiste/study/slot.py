@@ -23,7 +23,7 @@ class Slot:
     """Trains one run at a time; its process is started with its first run, and again if it has died."""
 
     def __init__(self, shared: Mapping[str, Any], gpus: str | None = None) -> None:
-        """Take what `offpiste.study.child` is told first, and its CUDA_VISIBLE_DEVICES, if any."""
+        """Take what `offpiste.study.child` is sent first, and its CUDA_VISIBLE_DEVICES, if any."""
         self.run: RunConfig | None = None
         self.manifest_before = ""
         """The newest manifest of the run when it was started."""

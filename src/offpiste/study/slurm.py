@@ -7,7 +7,7 @@ What Slurm does, and why the file is as it is, was seen with Slurm 22.05:
 - A job that requeued itself whenever its worker was stopped would come back after scancel, so it does so only if its
   time was up: the worker ended with 75, and there was no SIGTERM.
 - If the batch shell ended first, its job could start again beside its own processes: so it waits for the worker, and if
-  it is killed, the kernel tells the worker (`study work --batch`).
+  it is killed, the kernel signals the worker (`study work --batch`).
 """
 
 import math
@@ -68,7 +68,7 @@ class Batch:
 
 
 def script(study: Study, batch: Batch, file: str, location: str, *, accept_version: bool = False) -> str:
-    """Return the sbatch file of a study, whose own file and store are at these places."""
+    """Return the sbatch file of a study, whose own file and store have these locations."""
     if batch.workers < 1 or batch.slots < 1:
         raise ConfigError(f"--workers and --slots must be >= 1, got {batch.workers} and {batch.slots}")
     seconds = seconds_of(batch.time)

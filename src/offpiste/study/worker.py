@@ -51,7 +51,7 @@ Reason = Literal[
     "nothing is left",
     "the rest is claimed by others",
     "the study was asked to stop",
-    "told to stop",
+    "interrupted by a signal",
     "time is up",
 ]
 
@@ -78,10 +78,10 @@ def work(
 
     `location` is that of the store, with its keys.
     """
-    with _stop_signals() as told:
-        worker = _Worker(study, store, location, terms, log, told)
+    with _stop_signals() as interrupted:
+        worker = _Worker(study, store, location, terms, log, interrupted)
         if not terms.alone:
-            told.wait(random.uniform(0.0, START_SECONDS))  # noqa: S311
+            interrupted.wait(random.uniform(0.0, START_SECONDS))  # noqa: S311
         try:
             worker.run()
         finally:
@@ -92,14 +92,14 @@ def work(
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
     """Yield an event that SIGTERM, SIGINT and SIGUSR1 set."""
-    told = threading.Event()
+    interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield told
+        yield interrupted
         return
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in numbers}
+    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in numbers}
     try:
-        yield told
+        yield interrupted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -132,10 +132,10 @@ class _Worker:
         location: str,
         terms: Terms,
         log: Callable[[str], None],
-        told: threading.Event,
+        interrupted: threading.Event,
     ) -> None:
         self.reason: Reason = ""
-        self._study, self._store, self._terms, self._log, self._told = study, store, terms, log, told
+        self._study, self._store, self._terms, self._log, self._interrupted = study, store, terms, log, interrupted
         marks = Marks(store, study, accept_version=terms.accept_version)
         claims = Claims(marks, new_worker_id(), terms.share, in_order=terms.alone)
         self.ledger = Ledger(study, store, claims, marks, log, terms.accept_version)
@@ -182,12 +182,12 @@ class _Worker:
         if children := [slot.child for slot in self._busy() if slot.child is not None]:
             select.select(children, [], [], POLL_SECONDS)
         elif not self.reason:
-            self._told.wait(POLL_SECONDS)
+            self._interrupted.wait(POLL_SECONDS)
 
     def _check_for_stop(self) -> None:
         now = time.monotonic()
-        if self._told.is_set():
-            self.reason = "told to stop"
+        if self._interrupted.is_set():
+            self.reason = "interrupted by a signal"
         elif self._walltime.is_up(max(slot.longest_pause for slot in self._slots)):
             self.reason = "time is up"
         elif now >= self._next_stop_check:
