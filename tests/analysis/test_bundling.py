@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offpiste.analysis.bundling import bundle_store, digest, evenly, thin_episodes, thin_scalars
+from offpiste.analysis.bundling import bundle_store, digest, evenly, thin_cells, thin_episodes, thin_scalars
 from offpiste.analysis.curves import return_curves
 from offpiste.analysis.findings import judge
 from offpiste.analysis.load import load
@@ -26,7 +26,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
 from offpiste.run.train import train
-from offpiste.store.records import EpisodeRow, schema, to_parquet
+from offpiste.store.records import CellRow, EpisodeRow, schema, to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import THREE, config_of, episode_rows, iteration_rows, write_run
 from tests.run.test_train import tiny_run
@@ -105,6 +105,13 @@ def write_long_run(store: Folder, config: RunConfig, returns: Sequence[float | N
     folder.put("scalars.parquet", to_parquet("scalars", scalars))
 
 
+def test_cells_that_are_hashed_frames_are_not_kept() -> None:
+    cells = [CellRow(None, None, None, 7, 1, 1), CellRow(3, None, None, 8, 1, 1), CellRow(0, 8, 16, 9, 1, 1)]
+    rows = pa.Table.from_pylist([asdict(cell) for cell in cells], schema("cells"))
+    assert thin_cells(rows).tolist() == [1, 2]
+    assert thin_cells(rows.slice(0, 0)).tolist() == []
+
+
 finite = st.floats(-1e9, 1e9)
 one_run = st.tuples(
     st.sampled_from(["pong", "freeway", "montezuma_revenge", "deep_sea_10"]),
@@ -163,13 +170,13 @@ def test_a_run_that_was_really_trained_is_the_same_in_a_bundle(tmp_path: Path) -
     inside, outside = load(tmp_path / "store"), load(tmp_path / "bundle")
     assert made.left_out == made.warnings == outside.warnings == []
     assert outside.runs == (replace(inside.runs[0], store=str(tmp_path / "bundle")),)
-    for name in ("iterations", "scalars"):
+    for name in ("iterations", "scalars", "cells"):
         assert rows_of(outside, name) == rows_of(inside, name)
     attempts = [row | {"host": ""} for row in rows_of(inside, "attempts")]
     assert rows_of(outside, "attempts") == attempts  # who computed it is nobody's business
-    assert rows_of(outside, "cells") == []
-    assert outside.runs_with("cells") == set()
-    assert outside.runs_with("episodes") == {config.run_id}
+    assert rows_of(outside, "timing") == []
+    assert outside.runs_with("timing") == set()
+    assert outside.runs_with("cells") == outside.runs_with("episodes") == {config.run_id}
 
 
 def test_the_same_store_gives_the_same_bytes_and_replaces_the_bundle(store: Folder, tmp_path: Path) -> None:

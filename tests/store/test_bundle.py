@@ -77,6 +77,13 @@ def test_a_bundle_returns_the_tables_that_were_written(path: Path) -> None:
         assert found.rows(table).equals(rows)
 
 
+def test_a_bundle_without_cells_is_read(path: Path) -> None:
+    assert opened(path).tables == [RUNS, *TABLES]
+    change(path, lambda values: values.update(files=[f for f in values["files"] if f["name"] != "cells.parquet"]))
+    (path / "cells.parquet").unlink()
+    assert opened(path).tables == [RUNS, "iterations", "episodes", "scalars", "attempts"]
+
+
 def test_a_bundle_is_read_without_a_listing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(folder: Folder, prefix: str) -> None:
         raise AssertionError(f"listed {prefix}")

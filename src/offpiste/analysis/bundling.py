@@ -1,4 +1,4 @@
-"""A bundle of the finished runs of a store: iterations and attempts whole, episodes and scalars thinned.
+"""A bundle of the finished runs of a store: iterations, attempts and cells whole, episodes and scalars thinned.
 
 What findings, curves and scores are made from is exact in it: all iterations, and the step of the first reward. Names
 of machines are left out, for a bundle is there to be published.
@@ -109,7 +109,17 @@ def thin_scalars(rows: pa.Table) -> Rows:
     return np.flatnonzero(np.isin(ends, windows[evenly(len(windows), WINDOWS_KEPT)]))
 
 
-THINNED: Mapping[str, Callable[[pa.Table], Rows]] = {"episodes": thin_episodes, "scalars": thin_scalars}
+def thin_cells(rows: pa.Table) -> Rows:
+    """Return which cells to keep: those with a position or a room, of which a map can be drawn."""
+    known = [~np.isnan(rows.column(name).to_numpy().astype(np.float64)) for name in ("room", "x")]
+    return np.flatnonzero(np.logical_or(*known))
+
+
+THINNED: Mapping[str, Callable[[pa.Table], Rows]] = {
+    "episodes": thin_episodes,
+    "scalars": thin_scalars,
+    "cells": thin_cells,
+}
 
 
 def digest(rows: Mapping[str, pa.Table]) -> str:

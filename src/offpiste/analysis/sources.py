@@ -13,7 +13,7 @@ from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.errors import CheckpointError
 from offpiste.store import arrays, layout
 from offpiste.store.attempts import read_attempts
-from offpiste.store.bundle import TABLES, Bundle
+from offpiste.store.bundle import Bundle
 from offpiste.store.documents import checksum, read_run
 from offpiste.store.manifests import manifest_names, read_manifest, read_object, refuse_foreign
 from offpiste.store.parquet import MAX_TABLE_BYTES, check_parquet, conform, read_parquet
@@ -111,11 +111,11 @@ class BundleSource:
 
     def runs_with(self, table: str) -> set[str]:
         """Return the runs that have this table: all of them, or none."""
-        return set(self.names.values()) if table in TABLES else set()
+        return set(self.names.values()) if table in self.bundle.tables else set()
 
     def rows(self, table: str) -> list[pa.Table]:
         """Return the rows of a table, those of runs that are not read without a name; nothing where there are none."""
-        if table not in TABLES:
+        if table not in self.bundle.tables:
             return []
         rows = self.bundle.rows(table)
         positions = pc.index_in(rows.column("run"), pa.array(self.names, pa.string()))

@@ -8,7 +8,7 @@ import tyro
 
 from offpiste.cli.output import say, warn
 from offpiste.errors import OffpisteError, StoreError
-from offpiste.store.bundle import RUNS, TABLES, open_bundle
+from offpiste.store.bundle import open_bundle
 from offpiste.store.finding import find_runs
 from offpiste.store.storage import Folder
 from offpiste.store.verify import Verified, verify_run
@@ -34,7 +34,7 @@ def main(arguments: Arguments) -> int:
     store = Folder(arguments.store)
     bundle = open_bundle(store, SUITE_VERSION)
     if bundle is not None:
-        for table in (RUNS, *TABLES):
+        for table in bundle.tables:
             bundle.rows(table)  # raises StoreError
         say(f"{store.location}: a bundle of {len(bundle.manifest.runs)} runs, whole")
         return 0

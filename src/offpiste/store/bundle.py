@@ -23,8 +23,8 @@ from offpiste.store import layout, parquet, records
 from offpiste.store.storage import Folder
 
 FORMAT = 1
-TABLES = ("iterations", "episodes", "scalars", "attempts")
-"""Tables of the records in a bundle."""
+TABLES = ("iterations", "episodes", "scalars", "attempts", "cells")
+"""Tables of the records in a bundle; one without `cells` is read too."""
 RUNS = "runs"
 MAX_MANIFEST_BYTES = 2**26
 MAX_BYTES, MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**28, 2**30, 4 * 10**6
@@ -74,7 +74,7 @@ class ListedFile:
     """One file in the manifest."""
 
     name: FileName
-    """One of the five above."""
+    """One of the six above."""
     bytes: Annotated[int, Range(min=0, max=MAX_BYTES)]
     """Its size."""
     rows: Annotated[int, Range(min=0, max=MAX_ROWS)]
@@ -98,7 +98,7 @@ class Manifest:
     runs: list[ListedRun]
     """Sorted by name."""
     files: list[ListedFile]
-    """One for each table."""
+    """One for each table; `cells.parquet` may be missing."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,12 @@ class Bundle:
 
     folder: Folder
     manifest: Manifest
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that it has."""
+        files = {file.name for file in self.manifest.files}
+        return [table for table in (RUNS, *TABLES) if layout.table_file(table) in files]
 
     def rows(self, table: str) -> pa.Table:
         """Return a table, with the run's name in the column `run`, after checking its file against the manifest."""
@@ -157,7 +163,8 @@ def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
         manifest = from_dict(Manifest, values)
         if len({run.name for run in manifest.runs}) < len(manifest.runs):
             raise ValueError("it must list each run once")
-        if sorted(file.name for file in manifest.files) != sorted(FILES):
+        names = [file.name for file in manifest.files]
+        if len({*names}) < len(names) or {*FILES} - {*names} - {layout.table_file("cells")}:
             raise ValueError("it must list each of its files once")
     except (ValueError, RecursionError, ConfigError) as error:
         raise StoreError(f"{where} has a damaged {layout.BUNDLE}: {error!s:.200}; download it again") from None
