@@ -9,17 +9,14 @@ Bar: every complete iteration of every kept run lies inside the published range 
 sides. `--figure FILE` draws our curves over the published ones.
 
 The published runs, five of Dopamine in TensorFlow and five in JAX, are taken together, and then each by themselves,
-which the bar does not judge. They are not part of offpiste. `--published` names a folder with the files GAME.json and
-GAME_CNN.json from baselines/atari/data of google/dopamine, or one CSV file of the same numbers with the columns game,
-implementation, iteration (from 0) and mean_train_return.
+which the bar does not judge. `--published` names the folder of Dopamine's files, or one CSV file of the same numbers;
+benchmarks/shared/published.py says what they are called.
 """
 
 import argparse
-import csv
 import math
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -28,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from offpiste.analysis.reference import read_dopamine
+from benchmarks.shared.published import Returns, read_published
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.run.train import Progress, train
 from offpiste.store.documents import read_run
@@ -41,9 +38,6 @@ RECORDS = ROOT / "results" / "fidelity"
 KEPT_FILES = ("run.json", "episodes.parquet", "iterations.parquet", "timing.parquet", "attempts.parquet")
 QUICK_FRAMES = 20_000
 ITERATION_FRAMES = 1_000_000
-
-Returns = dict[tuple[str, int], dict[str, list[float]]]
-"""Published returns by game and iteration, counted from 1, and then by implementation."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,7 @@ def main() -> int:
         missing = "" if options.published is None else f": {options.published} is not there"
         print(f"nothing to compare with{missing}; name Dopamine's files with --published")
         return 2
-    published = read_published(options.published)
+    published = read_published(options.published, dict.fromkeys(planned.game for planned in PLAN.values()))
     compared = [row for planned in PLAN.values() for row in compare(planned, published)]
     for row in compared:
         print(row)
@@ -186,33 +180,6 @@ def train_and_keep(planned: Planned, out: str, frames: int) -> bool:
 def complete_iterations(file: Path) -> list[dict[str, Any]]:
     """Return the complete iterations of a run."""
     return [row for row in from_parquet(file.read_bytes()) if row["complete"]]
-
-
-def read_published(path: Path) -> Returns:
-    """Return what a folder of Dopamine's files says of our games, or a CSV file of all games."""
-    returns: Returns = {}
-    for game, implementation, iteration, value in of_dopamine(path) if path.is_dir() else of_table(path):
-        returns.setdefault((game, iteration), {}).setdefault(implementation, []).append(value)
-    return returns
-
-
-def of_dopamine(folder: Path) -> Iterator[tuple[str, str, int, float]]:
-    """Return game, implementation, iteration and return from Dopamine's own files."""
-    for game in dict.fromkeys(planned.game for planned in PLAN.values()):
-        for file, implementation in ((f"{game}.json", "TensorFlow"), (f"{game}_CNN.json", "JAX")):
-            for run in read_dopamine(folder / file).returns:
-                for iteration, value in enumerate(run, start=1):
-                    if value is not None:
-                        yield game, implementation, iteration, value
-
-
-def of_table(file: Path) -> Iterator[tuple[str, str, int, float]]:
-    """Return the same from a CSV file."""
-    names = {"tf": "TensorFlow", "jax": "JAX"}
-    with file.open() as lines:
-        for row in csv.DictReader(lines):
-            implementation = names[row["implementation"]]
-            yield row["game"], implementation, int(row["iteration"]) + 1, float(row["mean_train_return"])
 
 
 def compare(planned: Planned, published: Returns) -> list[Compared]:
