@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from offpiste.analysis.bundling import bundle_store
+from offpiste.analysis.bundling import bundle_stores
 from offpiste.analysis.load import load
 from offpiste.analysis.summary import summarise
 from offpiste.errors import StoreError
@@ -27,7 +27,7 @@ from tests.analysis.small_store import THREE, config_of, write_run
 def bundle(store: Folder, tmp_path: Path) -> Path:
     for seed in (0, 1):
         write_run(store, config_of(seed=seed), THREE)
-    bundle_store(store, tmp_path / "bundle")
+    bundle_stores([store], tmp_path / "bundle")
     return tmp_path / "bundle"
 
 

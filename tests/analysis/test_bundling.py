@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offpiste.analysis.bundling import bundle_store, digest, evenly, thin_cells, thin_episodes, thin_scalars
+from offpiste.analysis.bundling import bundle_stores, digest, evenly, thin_cells, thin_episodes, thin_scalars
 from offpiste.analysis.curves import return_curves
 from offpiste.analysis.findings import judge
 from offpiste.analysis.load import load
@@ -141,9 +141,9 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
         finished = tuple(run for run in inside.runs if run.complete)
         if not finished:
             with pytest.raises(StoreError, match="to make a bundle of; nothing was written"):
-                bundle_store(store, f"{path}/bundle")
+                bundle_stores([store], f"{path}/bundle")
             return
-        made = bundle_store(store, f"{path}/bundle")
+        made = bundle_stores([store], f"{path}/bundle")
         assert len(made.left_out) == len(inside.runs) - len(finished)
         inside.tables.keep(finished)
         inside = replace(inside, runs=finished)
@@ -166,7 +166,7 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
 def test_a_run_that_was_really_trained_is_the_same_in_a_bundle(tmp_path: Path) -> None:
     config = tiny_run()
     train(config, Folder(tmp_path / "store").below(config.run_id))
-    made = bundle_store(tmp_path / "store", tmp_path / "bundle")
+    made = bundle_stores([tmp_path / "store"], tmp_path / "bundle")
     inside, outside = load(tmp_path / "store"), load(tmp_path / "bundle")
     assert made.left_out == made.warnings == outside.warnings == []
     assert outside.runs == (replace(inside.runs[0], store=str(tmp_path / "bundle")),)
@@ -181,9 +181,9 @@ def test_a_run_that_was_really_trained_is_the_same_in_a_bundle(tmp_path: Path) -
 
 def test_the_same_store_gives_the_same_bytes_and_replaces_the_bundle(store: Folder, tmp_path: Path) -> None:
     write_long_run(store, config_of(), THREE, 130, 40)
-    bundle_store(store, tmp_path / "bundle")
+    bundle_stores([store], tmp_path / "bundle")
     first = {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()}
-    bundle_store(store, tmp_path / "bundle")
+    bundle_stores([store], tmp_path / "bundle")
     assert {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()} == first
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bundle", "store"]
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_published_is_left_out_and_named(store: Folder, tmp_path:
     for seed, changed in ((3, {"results_version": 2}), (4, {"protocol_fingerprint": "0" * 12})):
         about = json.loads(store.below(names[seed]).get("run.json") or b"")
         store.below(names[seed]).put("run.json", json.dumps(about | changed).encode())
-    made = bundle_store(store, tmp_path / "bundle")
+    made = bundle_stores([store], tmp_path / "bundle")
     assert [run.name for run in made.manifest.runs] == [names[0]]
     reasons = {each.where: each.message for each in made.left_out}
     assert reasons.keys() == {names[seed] for seed in (1, 2, 3, 4)}
@@ -206,16 +206,59 @@ def test_what_cannot_be_published_is_left_out_and_named(store: Folder, tmp_path:
     assert "protocol_fingerprint is 000000000000" in reasons[names[4]]
 
 
-def test_a_bundle_is_not_bundled_again(store: Folder, tmp_path: Path) -> None:
-    write_run(store, config_of(), THREE)
-    bundle_store(store, tmp_path / "bundle")
-    with pytest.raises(StoreError, match="is a bundle already"):
-        bundle_store(tmp_path / "bundle", tmp_path / "other")
+def test_a_bundle_of_a_bundle_is_the_same_bytes(store: Folder, tmp_path: Path) -> None:
+    write_long_run(store, config_of(), THREE, 130, 40)
+    write_run(store, config_of(seed=1), THREE)
+    bundle_stores([store], tmp_path / "bundle")
+    bundle_stores([tmp_path / "bundle"], tmp_path / "other")
+    for file in (tmp_path / "bundle").iterdir():
+        assert (tmp_path / "other" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_bundle_takes_up_the_runs_of_a_further_store(store: Folder, tmp_path: Path) -> None:
+    """As where the machine with the first store is gone: the bundle is the one that all runs in one store give."""
+    first, second = Folder(tmp_path / "first"), Folder(tmp_path / "second")
+    for seed in range(4):
+        for folder in (store, first if seed in (0, 2) else second):
+            write_run(folder, config_of(seed=seed), tuple(value + seed for value in THREE))
+    bundle_stores([store], tmp_path / "whole")
+    bundle_stores([first], tmp_path / "bundle")
+    bundle_stores([tmp_path / "bundle", second], tmp_path / "bundle")
+    for file in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "bundle" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_of_two_runs_with_one_name_the_first_is_kept(store: Folder, tmp_path: Path) -> None:
+    name = write_run(store, config_of(), THREE)
+    other = Folder(tmp_path / "second")
+    write_run(other, config_of(), (7.0, 7.0, 7.0))
+    write_run(other, config_of(seed=1), THREE)
+    bundle_stores([store], tmp_path / "bundle")
+    made = bundle_stores([tmp_path / "bundle", other], tmp_path / "both")
+    assert [run.name for run in made.manifest.runs] == [name, config_of(seed=1).run_id]
+    both = [row["return_mean"] for row in rows_of(load(tmp_path / "both"), "iterations")]
+    assert both == [*THREE, *THREE]
+
+
+def test_a_bundle_without_cells_and_one_with_them_go_together(tmp_path: Path) -> None:
+    names = []
+    for seed in range(2):
+        config = replace(tiny_run(), seed=seed)
+        names.append(config.run_id)
+        train(config, Folder(tmp_path / f"store-{seed}").below(config.run_id))
+        bundle_stores([tmp_path / f"store-{seed}"], tmp_path / f"bundle-{seed}")
+    manifest = json.loads((tmp_path / "bundle-0" / "manifest.json").read_text())
+    manifest["files"] = [file for file in manifest["files"] if file["name"] != "cells.parquet"]
+    (tmp_path / "bundle-0" / "manifest.json").write_text(json.dumps(manifest))
+    bundle_stores([tmp_path / "bundle-0", tmp_path / "bundle-1"], tmp_path / "both")
+    both = load(tmp_path / "both")
+    assert {row["run"] for row in rows_of(both, "cells")} == {names[1]}
+    assert {row["run"] for row in rows_of(both, "episodes")} == {*names}
 
 
 def test_the_files_can_be_read_without_offpiste(store: Folder, tmp_path: Path) -> None:
     name = write_run(store, config_of(), THREE)
-    bundle_store(store, tmp_path / "bundle")
+    bundle_stores([store], tmp_path / "bundle")
     iterations = pq.ParquetFile(tmp_path / "bundle" / "iterations.parquet").read()
     assert iterations.column("run").to_pylist() == [name] * 3
     assert iterations.drop_columns("run").to_pylist() == list(map(dataclasses.asdict, iteration_rows(THREE)))

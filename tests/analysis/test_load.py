@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from offpiste.analysis.bundling import bundle_store
+from offpiste.analysis.bundling import bundle_stores
 from offpiste.analysis.curves import return_curves
 from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
@@ -314,7 +314,7 @@ def test_runs_of_several_stores_are_kept_apart_by_store_and_name(store: Folder, 
         for seed in (0, 1):
             config = config_of(seed=seed, schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=number))
             write_run(folder, config, (1.0, 2.0, 3.0 + 10 * number + seed))
-    bundle_store(other, tmp_path / "bundle")
+    bundle_stores([other], tmp_path / "bundle")
     for beside in (other.location, str(tmp_path / "bundle")):
         results = load(store, beside)
         names = [f"freeway/epsilon_greedy/seed-{seed}" for seed in (0, 1)]
@@ -341,7 +341,7 @@ def test_of_one_run_in_two_stores_that_of_the_first_counts_and_both_are_named(st
     other = Folder(tmp_path / "other")
     write_run(other, config_of(), THREE)
     write_run(other, config_of(seed=1), THREE)
-    bundle_store(other, tmp_path / "bundle")
+    bundle_stores([other], tmp_path / "bundle")
     for beside in (other.location, str(tmp_path / "bundle")):
         results = load(store, beside)
         assert [run.name for run in results.runs] == [name, f"{beside}/freeway/epsilon_greedy/seed-1"]
@@ -370,7 +370,7 @@ def test_a_bundle_in_a_store_is_read_beside_it(store: Folder, tmp_path: Path) ->
     other = Folder(tmp_path / "other")
     write_run(store, config_of(seed=0), THREE)
     write_run(other, config_of(seed=1), THREE)
-    bundle_store(other, path_of(store, "bundle"))
+    bundle_stores([other], path_of(store, "bundle"))
     assert [run.seed for run in load(store, path_of(store, "bundle")).runs] == [0, 1]
 
 
@@ -382,7 +382,7 @@ def test_an_empty_store_beside_a_full_one_is_an_error(store: Folder, tmp_path: P
 
 def test_a_bundle_in_a_store_is_named_and_not_read(store: Folder) -> None:
     name = write_run(store, config_of(), THREE)
-    bundle_store(store, path_of(store, "published_runs"))
+    bundle_stores([store], path_of(store, "published_runs"))
     results = load(store)
     assert [(warning.kind, warning.where) for warning in results.warnings] == [("bundle in a store", "published_runs")]
     assert [run.name for run in results.runs] == [name]

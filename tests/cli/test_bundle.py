@@ -49,7 +49,12 @@ def test_warnings_from_reading_the_store_are_counted(
 ) -> None:
     (store / "pong" / "epsilon_greedy" / "seed-0" / "run.json").unlink()
     assert main(["bundle", str(store), "--out", str(tmp_path / "bundle")]) == 0
-    assert "1 warnings from reading the store; a report on it lists them" in capsys.readouterr().err
+    assert "1 warnings from reading the stores; a report on them lists these" in capsys.readouterr().err
+
+
+def test_a_store_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bundle", "--out", str(tmp_path / "bundle")]) == 1
+    assert "STORE must be given" in capsys.readouterr().err
 
 
 def test_a_bundle_cannot_be_written_to_a_url(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""A bundle of the finished runs of a store: iterations, attempts and cells whole, episodes and scalars thinned.
+"""A bundle of the finished runs of stores and bundles: iterations, attempts and cells whole, the rest thinned.
 
 What findings, curves and scores are made from is exact in it: all iterations, and the step of the first reward. Names
 of machines are left out, for a bundle is there to be published.
@@ -6,15 +6,17 @@ of machines are left out, for a bundle is there to be published.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from offpiste.analysis import bundles
 from offpiste.analysis.bundles import check_fingerprints
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import LoadWarning, Run
@@ -22,7 +24,7 @@ from offpiste.config import RESULTS_VERSION
 from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
 from offpiste.store import layout, parquet, records
-from offpiste.store.bundle import RUNS, TABLES, ListedRun, Manifest, RunRow, schema
+from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import read_run
 from offpiste.store.storage import Folder
@@ -40,19 +42,59 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Bundled:
-    """What was written, the runs that were not, and what is wrong with the store."""
+    """What was written, the runs that were not, and what is wrong with the stores."""
 
     manifest: Manifest
     left_out: list[LoadWarning]
     warnings: list[LoadWarning]
 
 
-def bundle_store(store: str | Path | Folder, out: str | Path) -> Bundled:
-    """Write the finished runs of a store as a bundle."""
-    folder = store if isinstance(store, Folder) else Folder(store)
+@dataclass(frozen=True)
+class _Part:
+    """What a bundle takes from one store or bundle: its finished runs, and their rows in the schema of a bundle."""
+
+    listed: list[ListedRun]
+    tables: dict[str, pa.Table]
+    left_out: list[LoadWarning]
+    warnings: list[LoadWarning]
+
+
+def bundle_stores(stores: Sequence[str | Path | Folder], out: str | Path) -> Bundled:
+    """Write the finished runs of stores and bundles as one bundle; of two runs with one name the first is kept."""
+    folders = [store if isinstance(store, Folder) else Folder(store) for store in stores]
+    parts = [_read_part(folder) for folder in folders]
+    left_out = [each for part in parts for each in part.left_out]
+    listed: dict[str, ListedRun] = {}
+    tables = {table: [schema(table).empty_table()] for table in (RUNS, *TABLES)}
+    for part in parts:
+        new = {run.name: run for run in part.listed if run.name not in listed}
+        listed |= new
+        for table, rows in part.tables.items():
+            tables[table].append(rows.filter(pc.is_in(rows.column("run"), pa.array(new, pa.string()))))
+    if not listed:
+        why = f"; {left_out[0].where}: {left_out[0].message}" if left_out else ""
+        locations = ", ".join(folder.location for folder in folders)
+        raise StoreError(f"there is no run below {locations} to make a bundle of; nothing was written{why}")
+    whole = {table: pa.concat_tables(rows) for table, rows in tables.items()}
+    by_name = {table: rows.take(pc.sort_indices(rows.column("run"))) for table, rows in whole.items()}  # a stable sort
+    manifest = write_bundle(Path(out), [listed[name] for name in sorted(listed)], by_name, SUITE_VERSION)
+    return Bundled(manifest, left_out, [each for part in parts for each in part.warnings])
+
+
+def _read_part(folder: Folder) -> _Part:
+    bundle = open_bundle(folder, SUITE_VERSION)
+    return _of_store(folder) if bundle is None else _of_bundle(bundle)
+
+
+def _of_bundle(bundle: Bundle) -> _Part:
+    opened = bundles.read(bundle, str)
+    usable = {run.name for run in opened.runs}
+    listed = [run for run in bundle.manifest.runs if run.name in usable]
+    return _Part(listed, {table: bundle.rows(table) for table in bundle.tables}, [*opened.warnings], [])
+
+
+def _of_store(folder: Folder) -> _Part:
     results = load(folder)
-    if "bundle" in results.stores.values():
-        raise StoreError(f"{folder.location} is a bundle already; copy its folder")
     files = {table: results.files(table) for table in TABLES}
     listed: list[ListedRun] = []
     left_out: list[LoadWarning] = []
@@ -70,11 +112,8 @@ def bundle_store(store: str | Path | Folder, out: str | Path) -> Bundled:
             kept = found.take(THINNED[table](found)) if table in THINNED else found
             names = pa.array([run.name] * len(kept), pa.string())
             tables[table].append(kept.add_column(0, schema(table).field("run"), names))
-    if not listed:
-        why = f"; {left_out[0].where}: {left_out[0].message}" if left_out else ""
-        raise StoreError(f"there is no run below {folder.location} to make a bundle of; nothing was written{why}")
-    whole = {table: pa.concat_tables(parts) for table, parts in tables.items()}
-    return Bundled(write_bundle(Path(out), listed, whole, SUITE_VERSION), left_out, results.warnings)
+    whole = {table: pa.concat_tables(rows) for table, rows in tables.items()}
+    return _Part(listed, whole, left_out, results.warnings)
 
 
 def evenly(count: int, kept: int) -> Rows:

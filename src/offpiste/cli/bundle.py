@@ -1,4 +1,4 @@
-"""`offpiste bundle`: write the finished runs of a store as a few small files to publish."""
+"""`offpiste bundle`: write the finished runs of stores as a few small files to publish."""
 
 import sys
 from dataclasses import dataclass
@@ -14,13 +14,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write the finished runs of a store as a bundle: a few Parquet files and a manifest, a few megabytes for a
+    """Write the finished runs of stores as a bundle: a few Parquet files and a manifest, a few megabytes for a
     thousand short runs. Scores, curves, findings and cells are exact; episodes and scalars are thinned. Unfinished runs
     are skipped, and listed. A bundle is read like a store, by `offpiste report` and `offpiste.load`.
     """
 
-    store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
-    """Folder or s3:// URL that runs were written to."""
+    stores: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="STORE [STORE ...]")]
+    """Folders or s3:// URLs that runs were written to, or bundles, whose runs are taken as they are. Of two runs with
+    the same name that of the store named first is kept."""
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER")]
     """Folder for the bundle; it must be empty, or hold an older bundle, which is replaced."""
 
@@ -28,17 +29,19 @@ class Arguments:
 def main(arguments: Arguments) -> int:
     """Write the bundle, and print its size and the runs that were skipped."""
     require("a bundle", ("duckdb",))
+    if not arguments.stores:
+        raise ConfigError("STORE must be given, the folder that runs were written to; see offpiste bundle --help")
     if ":/" in arguments.out:
         raise ConfigError("--out must be a folder on a disk, got a URL; write the bundle to a disk and copy it")
-    from offpiste.analysis.bundling import bundle_store
+    from offpiste.analysis.bundling import bundle_stores
 
-    made = bundle_store(arguments.store, arguments.out)
+    made = bundle_stores(arguments.stores, arguments.out)
     for each in made.left_out[:_SHOWN]:
         print(printable(f"skipped: {each.where}: {each.message}"), file=sys.stderr)
     if len(made.left_out) > _SHOWN:
         print(f"skipped: {len(made.left_out) - _SHOWN} more", file=sys.stderr)
     if made.warnings:
-        print(f"{len(made.warnings)} warnings from reading the store; a report on it lists them", file=sys.stderr)
+        print(f"{len(made.warnings)} warnings from reading the stores; a report on them lists these", file=sys.stderr)
     megabytes = sum(file.bytes for file in made.manifest.files) / 1e6
     runs = len(made.manifest.runs)
     print(f"{arguments.out}: {runs} run{'s' * (runs != 1)}, {len(made.left_out)} skipped; {megabytes:.1f} MB")
