@@ -1,7 +1,8 @@
 """Compare what README.md says of the small worlds with the results in results/small_worlds; tables for the docs.
 
 Run as `python -m scripts.small_worlds` from the repository's root; `--write` renews the table and the verdicts, which
-stand between two markers. STORE, if given, is read instead, and the part is printed.
+stand between two markers. STORE, if given, is read instead, and the part is printed. Until all runs of
+studies/small_worlds.toml are there, the part says how many are: the tests of the findings are for ten seeds.
 """
 
 import argparse
@@ -16,10 +17,13 @@ from offpiste.analysis.findings import Verdict
 from offpiste.analysis.load import load
 from offpiste.analysis.names import label, ordered_methods, spell_out, title
 from offpiste.analysis.profile import Cell, cells, suites
+from offpiste.analysis.results import Results
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
+from offpiste.study.plan import read_study
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "small_worlds"
+STUDY = ROOT / "studies" / "small_worlds.toml"
 _MARKED = re.compile(r"(<!-- small worlds -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -45,12 +49,21 @@ def main() -> int:
 
 
 def part(store: Path) -> str:
-    """Return the table and the verdicts as Markdown."""
+    """Return the table and the verdicts as Markdown, or how many runs there are as long as some are missing."""
     results = load(store)
+    planned = _planned()
+    done = planned & _complete(results)
+    if done != planned:
+        return f"Under way: {len(done)} of {len(planned)} runs are finished.\n"
     evidence = results.evidence()
     found = cells(evidence, SMALL_WORLDS, against_baseline_by_game(evidence, SMALL_WORLDS))
     verdicts = [each for each in results.verdicts() if each.finding in SMALL_WORLDS.findings]
     return "\n".join([*table(found), "", *listed(verdicts), ""])
+
+
+def finished(store: Path) -> bool:
+    """Return whether a store has all runs of the study."""
+    return _planned() <= _complete(load(store))
 
 
 def constants(store: Path) -> Iterator[str]:
@@ -88,6 +101,14 @@ def listed(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a line for each finding, with its verdict."""
     for each in verdicts:
         yield f"- {spell_out(each.finding.sentence)} **{each.verdict.capitalize()}**: {spell_out(each.reason)}"
+
+
+def _planned() -> set[str]:
+    return {run.run_id for run in read_study(STUDY).runs}
+
+
+def _complete(results: Results) -> set[str]:
+    return {run.name for run in results.runs if run.complete}
 
 
 def _shown(cell: Cell | None) -> str:

@@ -1,5 +1,14 @@
-"""The directive `small-worlds-constants`: what the tuning of the small worlds chose, as a table."""
+"""Results of the small worlds: two directives, and the report on them as pages of the site.
 
+`small-worlds-results` writes the table of methods and worlds and the verdicts, `small-worlds-constants` what the tuning
+chose. The site has the bundle of the results in results/small_worlds, so that a report can be made beside it by its
+address, and the report on it in results/report.
+"""
+
+import shutil
+from collections.abc import Iterable
+from contextlib import chdir
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -7,23 +16,56 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from scripts.small_worlds import RESULTS, constants
+from offpiste.report.page import build
+from scripts.small_worlds import RESULTS, constants, finished, part
 
 
-class Constants(SphinxDirective):
-    """Writes the table."""
+class Written(SphinxDirective):
+    """Writes Markdown that is made from the results."""
+
+    def lines(self) -> Iterable[str]:
+        """Return the Markdown."""
+        raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        """Return the table, and have the page rebuilt when the results change."""
+        """Return it as nodes, and have the page rebuilt when the results change."""
         self.env.note_dependency(str(RESULTS / "manifest.json"))
-        container = nodes.container()
-        self.state.nested_parse(
-            StringList(list(constants(RESULTS)), source=str(RESULTS)), self.content_offset, container
-        )
+        container = nodes.container(classes=["scroll"])
+        self.state.nested_parse(StringList(list(self.lines()), source=str(RESULTS)), self.content_offset, container)
         return [container]
 
 
+class Results(Written):
+    """The table and the verdicts."""
+
+    def lines(self) -> Iterable[str]:
+        """Return the part that README has too."""
+        return part(RESULTS).splitlines()
+
+
+class Constants(Written):
+    """The settings that the tuning chose."""
+
+    def lines(self) -> Iterable[str]:
+        """Return the table."""
+        return constants(RESULTS)
+
+
+def publish(app: Sphinx, error: Exception | None) -> None:
+    """Put the bundle and the report on it into the site, unless they are there and newer than the results."""
+    out = Path(app.outdir) / "results"
+    page, manifest = out / "report" / "index.html", RESULTS / "manifest.json"
+    if error or app.builder.format != "html" or (page.exists() and page.stat().st_mtime > manifest.stat().st_mtime):
+        return
+    shutil.copytree(RESULTS, out / RESULTS.name, dirs_exist_ok=True)
+    if finished(RESULTS):
+        with chdir(app.outdir):  # so that the report's own command names no folder of this machine
+            build(f"results/{RESULTS.name}", "results/report", heading="Results")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Make the directive known to Sphinx."""
+    """Make the directives known to Sphinx, and put the results beside the pages."""
+    app.add_directive("small-worlds-results", Results)
     app.add_directive("small-worlds-constants", Constants)
+    app.connect("build-finished", publish)
     return {"parallel_read_safe": True}
