@@ -9,8 +9,10 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
+from benchmarks.shared.studies import unfinished
 from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.fairness import variants
 from offpiste.analysis.findings import Verdict
@@ -50,11 +52,10 @@ def main() -> int:
 
 def part(store: Path) -> str:
     """Return the table and the verdicts as Markdown, or how many runs there are as long as some are missing."""
-    results = load(store)
-    planned = _planned()
-    done = planned & _complete(results)
-    if done != planned:
-        return f"Under way: {len(done)} of {len(planned)} runs are finished.\n"
+    results = _results(store)
+    study = read_study(STUDY)
+    if missing := unfinished(study, results):
+        return f"Under way: {len(study.runs) - len(missing)} of {len(study.runs)} runs are finished.\n"
     evidence = results.evidence()
     found = cells(evidence, SMALL_WORLDS, against_baseline_by_game(evidence, SMALL_WORLDS))
     verdicts = [each for each in results.verdicts() if each.finding in SMALL_WORLDS.findings]
@@ -63,14 +64,14 @@ def part(store: Path) -> str:
 
 def finished(store: Path) -> bool:
     """Return whether a store has all runs of the study."""
-    return _planned() <= _complete(load(store))
+    return not unfinished(read_study(STUDY), _results(store))
 
 
 def constants(store: Path) -> Iterator[str]:
     """Yield the lines of a table of the settings that the tuning chose, and how sure each choice is."""
     yield "| | setting | mean score of five seeds | best again, with the seeds drawn anew |"
     yield "|---|---|---|---|"
-    tried = variants(load(store).evidence())
+    tried = variants(_results(store).evidence())
     chosen = {each.method: each for each in reversed(tried)}
     for method in ordered_methods(chosen):
         each = chosen[method]
@@ -103,12 +104,10 @@ def listed(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"- {spell_out(each.finding.sentence)} **{each.verdict.capitalize()}**: {spell_out(each.reason)}"
 
 
-def _planned() -> set[str]:
-    return {run.run_id for run in read_study(STUDY).runs}
-
-
-def _complete(results: Results) -> set[str]:
-    return {run.name for run in results.runs if run.complete}
+@cache
+def _results(store: Path) -> Results:
+    """Return the runs of a store, read once: that takes seconds, and the docs need them three times."""
+    return load(store)
 
 
 def _shown(cell: Cell | None) -> str:

@@ -17,6 +17,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 import offpiste
 from benchmarks.shared.published import Returns, read_published
+from benchmarks.shared.studies import unfinished
 from offpiste.analysis.names import frames_text, label
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
@@ -91,10 +92,9 @@ def main() -> int:
 
 def missing_runs(results: Results, *, needs_montezuma: bool) -> Iterator[str]:
     """Yield the runs of the studies that are not finished."""
-    there = {run.name for run in results.runs if run.complete}
     for file in sorted(STUDIES.glob("*.toml")):
         if file.stem != ONLY_IF_SEEN or needs_montezuma:
-            yield from (run.run_id for run in read_study(file).runs if run.run_id not in there)
+            yield from unfinished(read_study(file), results)
 
 
 def is_random(run: Run) -> bool:
