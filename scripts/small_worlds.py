@@ -83,7 +83,7 @@ def constants(store: Path) -> Iterator[str]:
 
 def table(found: Sequence[Cell]) -> Iterator[str]:
     """Yield the lines of a table of methods and worlds: mean scores, in bold where ε-greedy is shown to be beaten."""
-    by_place = {(cell.method, cell.game): cell for cell in found}
+    by_pair = {(cell.method, cell.game): cell for cell in found}
     games = {
         suite: [game for game in names if any(cell.game == game for cell in found)]
         for suite, names in suites(SMALL_WORLDS).items()
@@ -93,7 +93,7 @@ def table(found: Sequence[Cell]) -> Iterator[str]:
     yield "|---" * (len(heads) + 1) + "|"
     methods = list(dict.fromkeys(cell.method for cell in found))
     for method in sorted(methods, key=lambda name: name in LADDER):  # the oracles, which no agent could use, come last
-        row = [by_place.get((method, game)) for names in games.values() for game in names]
+        row = [by_pair.get((method, game)) for names in games.values() for game in names]
         name = f"*{label(method)}*" if method in LADDER else label(method)
         yield f"| {name} | {' | '.join(map(_shown, row))} |"
 
