@@ -20,7 +20,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +286,9 @@ class Scenario:
     def compare(self, kind: str) -> bool:
         """Print how the study compares with runs left alone, and return whether it is the same."""
         runs = self._study.runs
-        equal = sum(self._is_as_if_left_alone(run) for run in runs)
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+            alone = processes.map(left_alone, runs, [self._work / "alone"] * len(runs))
+            equal = sum(digest(self._store.below(run.run_id)) == found for run, found in zip(runs, alone, strict=True))
         attempts = sum(len(self._store.below(run.run_id).list("attempts")) for run in runs)
         needed = sum(int(max(self._store.below(run.run_id).list("manifests")).partition("-")[0]) for run in runs)
         twice = steps_computed(self._work / "steps") - needed
@@ -295,10 +299,12 @@ class Scenario:
         )
         return equal == len(runs) and not self._processes()
 
-    def _is_as_if_left_alone(self, run: RunConfig) -> bool:
-        alone = Folder(self._work / "alone" / run.run_id)
-        train(replace(run, machine=replace(run.machine, checkpoint_minutes=1_000.0)), alone)
-        return digest(self._store.below(run.run_id)) == digest(alone)
+
+def left_alone(run: RunConfig, folder: Path) -> str:
+    """Train a run without any disturbance and return its digest."""
+    store = Folder(folder / run.run_id)
+    train(replace(run, machine=replace(run.machine, checkpoint_minutes=1_000.0)), store)
+    return digest(store)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ chose. The site has the bundle of the results in results/small_worlds, so that a
 address, and the report on it in results/report.
 """
 
+import logging
 import shutil
 from collections.abc import Iterable
 from contextlib import chdir
@@ -59,6 +60,7 @@ def publish(app: Sphinx, error: Exception | None) -> None:
         return
     shutil.copytree(RESULTS, out / RESULTS.name, dirs_exist_ok=True)
     if finished(RESULTS):
+        logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every font of every figure
         with chdir(app.outdir):  # so that the report's own command names no folder of this machine
             build(f"results/{RESULTS.name}", "results/report", heading="Results")
 

@@ -48,6 +48,20 @@ def test_a_game_shows_every_seed_their_mean_and_every_final_score(store: Folder)
     assert "only describe" in drawing.caption
 
 
+def test_where_curves_are_too_many_only_means_are_drawn_and_points_show_the_seeds(store: Folder) -> None:
+    methods = PAPER_METHODS[:3]
+    for method in methods:
+        for seed in range(21):
+            write_run(store, config_of(method=method, seed=seed), [float(seed), float(seed)])
+    drawing = game_figure(evidence_of(store), "freeway")
+    curves, scores = drawing.figure.axes
+    assert [np.asarray(line.get_ydata()).tolist() for line in curves.lines] == [[10.0, 10.0]] * len(methods)
+    assert not curves.collections
+    assert lines_of(scores, looks(methods)[methods[0]].colour)[0] == list(map(float, range(21)))
+    assert "too many to draw" in drawing.caption
+    assert "bands" not in drawing.caption
+
+
 def test_published_series_are_drawn_apart_each_by_its_own_mean(store: Folder) -> None:
     import_curves(store, "freeway", [[1.0, 2.0], [3.0, 6.0]])
     import_curves(store, "freeway_CNN", [[10.0, 20.0], [30.0, 40.0]])

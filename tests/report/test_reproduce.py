@@ -1,4 +1,4 @@
-"""Loops over games and seeds stand for one command per run."""
+"""Loops over methods, games and seeds stand for one command per run."""
 
 import subprocess
 from dataclasses import replace
@@ -31,7 +31,7 @@ def test_loops_go_over_the_same_runs(tmp_path: Path) -> None:
                 write_run(Folder(tmp_path), config, [1.0])
     runs = load(Folder(tmp_path)).runs
     lines = loops(runs)
-    assert len(lines) == 4  # two methods, each with two games of two seeds and one of three
+    assert len(lines) == 2  # both methods in two games of two seeds, and in one of three
     program = 'offpiste() { echo offpiste "$@"; }\n' + "\n".join(lines)
     said = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=True).stdout
     assert sorted(said.splitlines()) == sorted(train_command(run.settings, run.target_frames) for run in runs)

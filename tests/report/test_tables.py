@@ -13,6 +13,7 @@ from offpiste.analysis.scores import threshold_of
 from offpiste.analysis.stats import Interval
 from offpiste.config import RunConfig
 from offpiste.report.tables import (
+    Spread,
     Table,
     game_table,
     imports_table,
@@ -108,9 +109,18 @@ def test_final_scores_show_mean_range_and_seeds(store: Folder) -> None:
     table = score_table(evidence_of(store))
     assert table.columns == ("game", "random", "human", "ε-greedy", "CTS")
     assert table.rows == [
-        ("Freeway", 0.0, 29.6, "2.00 (1.00 to 3.00; 2)", None),
-        ("Pong", None, None, None, "−21.00 (−21.00 to −21.00; 1)"),
+        ("Freeway", 0.0, 29.6, Spread(2.0, 1.0, 3.0, 2), None),
+        ("Pong", None, None, None, Spread(-21.0, -21.0, -21.0, 1)),
     ]
+    assert to_csv(table).splitlines()[1:] == [
+        "Freeway,0.0,29.6,2.00 (1.00 to 3.00; 2),",
+        "Pong,,,,−21.00 (−21.00 to −21.00; 1)",
+    ]
+
+
+def test_what_rounding_leaves_of_nothing_is_shown_as_nothing() -> None:
+    assert shown(1.1e-16) == shown(-1.1e-16) == "0.00"
+    assert shown(2e-7) == "2e−07"
 
 
 def test_published_scores_are_comparable_only_beside_runs_of_the_same_protocol_and_length(store: Folder) -> None:

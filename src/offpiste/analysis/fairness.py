@@ -68,7 +68,7 @@ def statements(evidence: Evidence, found: list[Tuning], tried: list[Variant]) ->
     what = f"{', '.join(label(each.method) for each in here)}, on {', '.join(map(title, games))}"
     said = [f"Tuned in this store: {what}." if here else "No run in this store tunes anything."]
     from_paper = [f"{label(each.method)} {each.elsewhere}" for each in found if each.elsewhere is not None]
-    if from_paper:
+    if any(each.elsewhere for each in found):
         said.append(
             f"Settings tried for the constants that the paper gives: {', '.join(from_paper)}; its authors tuned on "
             "Montezuma’s Revenge, with five seeds a setting."

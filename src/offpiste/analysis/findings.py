@@ -174,7 +174,7 @@ def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: fl
     if shown and not refuted:
         verdict, reason = "supported", f"p = {p_for:.3g}; weakest: {deciding.label}"
     elif refuted and not shown:
-        verdict, reason = "contradicted", f"p = {p_against:.3g}; fails: {deciding.label}"
+        verdict, reason = "contradicted", f"p = {p_against:.3g}; does not hold: {deciding.label}"
     elif shown:
         reason = "the evidence points both ways: the difference is too small, or too mixed, to call"
     elif missing:

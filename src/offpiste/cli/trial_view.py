@@ -26,7 +26,7 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
             others[-1] if others else None,
             median(others) if others else None,
         )
-        shown = f"{mine.score:.2f} [{mine.interval.low:.2f}, {mine.interval.high:.2f}]"
+        shown = f"{mine.score:z.2f} [{mine.interval.low:z.2f}, {mine.interval.high:z.2f}]"
         columns = "".join(f"{_shown(score):>{len(head) + 2}}" for score, head in zip(scores, heads, strict=True))
         yield f"{title(game):<14}{shown:<22}{columns}"
     yield "A random policy scores 0, the optimal policy 1. Results in these worlds may not carry over to Atari."
@@ -35,4 +35,4 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
 
 
 def _shown(score: float | None) -> str:
-    return "–" if score is None else f"{score:.2f}"
+    return "–" if score is None else f"{score:z.2f}"

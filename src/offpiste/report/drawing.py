@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -62,6 +62,9 @@ _BAND_RESAMPLES = 500
 _NAME_LENGTH = 32
 _ENLARGED = 1.15
 """On the page, where the text of a figure is then as large as a caption."""
+
+Detail = Literal["mean", "band", "seeds"]
+"""What is drawn of a method's curves: the mean, its band too, or also every seed."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +127,8 @@ def say(axes: Axes, text: str) -> None:
     axes.grid(visible=False)
 
 
-def draw_curves(axes: Axes, curves: Curves, look: Look, *, seeds: bool) -> None:
-    """Draw the mean of the seeds with its bootstrap band, and each seed as a thin line if asked to."""
+def draw_curves(axes: Axes, curves: Curves, look: Look, detail: Detail) -> None:
+    """Draw the mean of the seeds, with its bootstrap band, or with that and each seed as a thin line."""
     known = np.isfinite(curves.values).any(axis=0)
     if not known.any():
         return
@@ -133,9 +136,9 @@ def draw_curves(axes: Axes, curves: Curves, look: Look, *, seeds: bool) -> None:
     some = np.isfinite(values).any(axis=1)  # a seed without a single number only blurs the band
     values = np.where(np.isfinite(values[some]), values[some], np.nan)
     mean, band = stats.curve_band(values, stream(0, f"report band {curves.runs[0].game} {look.label}"), _BAND_RESAMPLES)
-    if seeds:
+    if detail == "seeds":
         draw_seeds(axes, frames, values, look, width=0.6, alpha=0.4)
-    if len(values) > 1:
+    if detail != "mean" and len(values) > 1:
         axes.fill_between(frames, band[0], band[1], color=look.colour, alpha=0.13, linewidth=0)
     every = max(1, len(frames) // 8)
     axes.plot(

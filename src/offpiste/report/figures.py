@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from offpiste.analysis.curves import Curves
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.names import frames_text, label, title
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.reference import Published
 from offpiste.report.drawing import (
+    Detail,
     Drawing,
     add_legend,
     draw_curves,
@@ -42,7 +44,11 @@ TITLES = {name: heading for name, (heading, _, _) in PAPER_FIGURES.items()} | {
 """What each of the paper's figures is called; the fifth is drawn apart."""
 _ROW = 2.35
 """Inches of one row of panels."""
+_MOST_LINES = 60
+"""With more seeds in all than this, curves of seeds hide each other, and so do bands."""
+_MEAN = "Lines are means over seeds; their runs are too many to draw."
 _BAND = "Lines with markers are means over seeds; bands are 95% bootstrap intervals of the mean and only describe."
+_ABOUT: dict[Detail, str] = {"mean": _MEAN, "band": _BAND, "seeds": f"{_BAND} Thin lines are seeds."}
 _GREY = "Grey: mean and range of the published runs, each series by itself."
 
 
@@ -79,7 +85,7 @@ def panels(evidence: Evidence, name: str) -> Drawing:
         rows = math.ceil(len(games) / columns)
         figure = new_figure(3.6 if len(games) == 1 else _ROW * rows + 0.4)
         for axes, game in zip(grid_of_axes(figure, rows, columns, len(games)), games, strict=True):
-            _draw_game(evidence, axes, game, seeds=False)
+            _draw_game(evidence, axes, game, "band")
         add_legend(figure, _legend(evidence, games))
     sentences = ["Training return over frames.", _BAND]
     sentences += [_GREY] * any(overlaid(evidence, game) for game in games)
@@ -128,7 +134,8 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
         figure = new_figure(3.3)
         ratios = [3.0] + [1.1 + 0.12 * len(scored)] * bool(scored) + [2.0] * bool(apart)
         curves, *others = grid_of_axes(figure, 1, len(ratios), len(ratios), width_ratios=ratios)
-        _draw_game(evidence, curves, game, seeds=True)
+        detail = _detail(evidence.curves[pair] for pair in evidence.curves if pair[0] == game)
+        _draw_game(evidence, curves, game, detail)
         curves.set_title("training return")
         if scored:
             _draw_scores(evidence, others[0], game, scored)
@@ -137,7 +144,7 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
             tidy(others[-1], "published, over their own frames", frames=True)
         add_legend(figure, _legend(evidence, (game,), apart))
     ours = our_frames(evidence, game)
-    sentences = [f"{_BAND} Thin lines are seeds." if ours else "No run of ours has a curve here."]
+    sentences = [_ABOUT[detail] if ours else "No run of ours has a curve here."]
     if any(curves.windows for (name, _), curves in evidence.curves.items() if name == game):
         sentences.append("Runs of few iterations are drawn by windows of some thousand steps.")
     if scored:
@@ -163,26 +170,32 @@ def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
     with style(name):
         figure = new_figure(2.9)
         (axes,) = grid_of_axes(figure, 1, 1, 1)
+        detail = _detail(found.values())
         for method, curves in found.items():
-            draw_curves(axes, curves, drawn[method], seeds=True)
+            draw_curves(axes, curves, drawn[method], detail)
         tidy(axes, "cells found", frames=True)
         axes.set_ylim(bottom=0)
         add_legend(figure, (drawn[method] for method in found))
     caption = (
         "Cells visited so far in training, over frames: how much of the game was seen, whatever it paid. "
-        f"{_BAND} Thin lines are seeds."
+        f"{_ABOUT[detail]}"
     )
     return Drawing(name, f"{title(game)}: cells found", caption, figure)
 
 
-def _draw_game(evidence: Evidence, axes: Axes, game: str, *, seeds: bool) -> None:
+def _detail(curves: Iterable[Curves]) -> Detail:
+    """Return what of so many curves can be told apart."""
+    return "mean" if sum(len(each.values) for each in curves) > _MOST_LINES else "seeds"
+
+
+def _draw_game(evidence: Evidence, axes: Axes, game: str, detail: Detail) -> None:
     ours = our_frames(evidence, game)
     drawn = looks(evidence.methods)
     for published in overlaid(evidence, game):
         draw_published(axes, published, ours or np.inf)
     for method in evidence.methods:
         if (game, method) in evidence.curves:
-            draw_curves(axes, evidence.curves[game, method], drawn[method], seeds=seeds)
+            draw_curves(axes, evidence.curves[game, method], drawn[method], detail)
     tidy(axes, short(title(game)), "return", frames=True)
     if not ours and not evidence.published(game):
         say(axes, "no curve yet")

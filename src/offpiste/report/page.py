@@ -221,9 +221,10 @@ def scope(evidence: Evidence) -> list[str]:
     """Return how much there is, and whether it is the paper's experiment at all."""
     runs = evidence.results.runs
     games = len({run.game for run in evidence.runs})
+    complete = sum(run.complete for run in runs)
     said = [
-        f"{_count(len(runs), 'run')}, {sum(run.complete for run in runs)} complete; {_count(games, 'game')}, "
-        f"{_count(len(evidence.methods), 'method')}."
+        f"{_count(len(runs), 'run')}, {'all' if complete == len(runs) > 1 else f'{complete:,}'} complete; "
+        f"{_count(games, 'game')}, {_count(len(evidence.methods), 'method')}."
     ]
     if evidence.tuning:
         said.append(f"{_count(len(evidence.tuning), 'run')} of these tune constants and are in no comparison.")
@@ -320,5 +321,6 @@ def _template() -> jinja2.Template:
         "rounded": lambda value: f"{value:z.2f}".replace("-", "−"),
         "top": lambda game: reference_scores(game).player or "the best policy",
     }
+    environment.tests["spread"] = lambda cell: isinstance(cell, tables.Spread)
     environment.globals["paper_games"] = tuple(GAMES)
     return environment.get_template("page.html")

@@ -1,7 +1,7 @@
 """The commands that make the runs of a store again, in short."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from offpiste.analysis.names import ordered_games
@@ -11,24 +11,23 @@ from offpiste.commands import shell_line, train_options
 
 
 def loops(runs: Sequence[Run]) -> list[str]:
-    """Return the commands with a shell's loops over games and seeds, where all of these go with all of those."""
+    """Return the commands with a shell's loops over methods, games and seeds, where all of these go with all of those.
+
+    Methods share a loop if their other options, games and seeds are the same.
+    """
     groups: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         groups[tuple(train_options(run.settings, run.target_frames))][run.game].append(run.seed)
-    lines = []
-    for options, by_game in groups.items():
+    methods: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]], list[str]] = defaultdict(list)
+    for (_, method, *others), by_game in groups.items():
         by_seeds: dict[tuple[int, ...], list[str]] = defaultdict(list)
         for game in ordered_games(by_game):
             by_seeds[tuple(sorted(by_game[game]))].append(game)
         for seeds, games in by_seeds.items():
-            words = ["offpiste", "train", *_word("--game", "game", games), *_word("--seed", "seed", seeds)]
-            command = f"{' '.join(words)} {shell_line(options)}"
-            if len(seeds) > 1:
-                command = f"for seed in {' '.join(map(str, seeds))}; do {command}; done"
-            if len(games) > 1:
-                command = f"for game in {shell_line(games)}; do {command}; done"
-            lines.append(command)
-    return lines
+            methods[tuple(others), tuple(games), seeds].append(method)
+    return [
+        _looped({"game": games, "seed": seeds, "method": m}, others) for (others, games, seeds), m in methods.items()
+    ]
 
 
 def import_command(published: Iterable[Published], store: str) -> str:
@@ -37,5 +36,15 @@ def import_command(published: Iterable[Published], store: str) -> str:
     return shell_line(["offpiste", "import", "dopamine", *files, "--store", store]) if files else ""
 
 
-def _word(option: str, variable: str, values: Sequence[Any]) -> list[str]:
-    return [option, shell_line([str(values[0])]) if len(values) == 1 else f'"${variable}"']
+def _looped(values: Mapping[str, Sequence[Any]], others: Sequence[str]) -> str:
+    """Return a command with options of one value each, and with a loop around it for each option of several."""
+    words = {name: list(map(str, several)) for name, several in values.items()}
+    options = [
+        f'--{name} "${name}"' if len(several) > 1 else f"--{name} {shell_line(several)}"
+        for name, several in words.items()
+    ]
+    command = f"offpiste train {' '.join(options)} {shell_line(others)}"
+    for name, several in reversed(words.items()):
+        if len(several) > 1:
+            command = f"for {name} in {shell_line(several)}; do {command}; done"
+    return command

@@ -24,11 +24,27 @@ SCORED_BY = {
     "evaluation": "the mean return of the evaluation after a seed’s last iteration",
 }
 """What a score is, by its measure."""
+_ROUNDING = 1e-12
+"""Numbers below this are what rounding leaves of 0."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The scores of some seeds."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+    def __str__(self) -> str:
+        """Return them in one line, as CSV files have them."""
+        return f"{shown(self.mean)} ({shown(self.low)} to {shown(self.high)}; {self.seeds})"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under named columns; a cell is a text, a number, an interval, or None where there is nothing to say."""
+    """Rows under named columns; a cell is a text, a number, an interval, a spread, or None for nothing to say."""
 
     name: str
     """Of its CSV file."""
@@ -73,9 +89,12 @@ def shown(value: Any, more: int = 0) -> str:
     if isinstance(value, float | np.floating):
         if math.isinf(value):
             return "never" if value > 0 else "−∞"
-        size = abs(float(value))
+        number = float(value)
+        size = abs(number)
+        if size < _ROUNDING:
+            number = size = 0.0
         digits = more + (0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 0.1 or size == 0 else 3)
-        text = f"{value:,.{digits}f}" if size >= 0.001 or size == 0 else f"{value:.{1 + more}g}"
+        text = f"{number:,.{digits}f}" if size >= 0.001 or size == 0 else f"{number:.{1 + more}g}"
         return text.replace("-", "−")
     return str(value)
 
@@ -128,12 +147,11 @@ def game_table(evidence: Evidence, game: str) -> Table:
 def score_table(evidence: Evidence) -> Table:
     """Return the final scores of each method on each game: mean, range and number of seeds."""
 
-    def cell(game: str, method: str) -> str | None:
+    def cell(game: str, method: str) -> Spread | None:
         scores = evidence.finals(game, method)
         if not scores.size:
             return None
-        low, mean, high = (shown(float(value)) for value in (scores.min(), scores.mean(), scores.max()))
-        return f"{mean} ({low} to {high}; {scores.size})"
+        return Spread(float(scores.mean()), float(scores.min()), float(scores.max()), scores.size)
 
     games = [game for game in evidence.games if evidence.scores.get(game)]
     tops = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
@@ -145,7 +163,7 @@ def score_table(evidence: Evidence) -> Table:
     for method in evidence.methods:
         columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
     measured = {measure: [title(game) for game in games if evidence.measures[game] == measure] for measure in SCORED_BY}
-    note = "Mean over seeds, in points (min to max; number of seeds)."
+    note = "Mean over seeds, in points; below it min to max, and the number of seeds."
     if measured["evaluation"]:
         note += f" A score is {SCORED_BY['evaluation']} on {', '.join(measured['evaluation'])}"
         note += f", and {SCORED_BY['final']} on the others." if measured["final"] else "."
