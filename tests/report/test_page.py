@@ -234,7 +234,7 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
         "better on Montezuma’s Revenge."
     )
     text = " ".join(scope(evidence))
-    assert "60 runs, 60 complete; 1 game, 5 methods." in text
+    assert "60 runs, all complete; 1 game, 5 methods." in text
     assert "These are not the paper’s runs: they end at 1,200 frames, not 200,000,000" in text
 
 
