@@ -100,10 +100,10 @@ def test_a_bootstrap_follows_its_generator_alone() -> None:
 
 def test_a_band_surrounds_the_mean_curve_and_leaves_out_seeds_that_have_not_come_so_far() -> None:
     curves = np.array([[0.0, 1.0, 4.0], [2.0, 3.0, np.nan], [4.0, 2.0, np.nan]])
-    mean, band = stats.curve_band(curves, _generator())
-    assert mean.tolist() == [2.0, 2.0, 4.0]
-    assert (band[0] <= mean).all()
-    assert (mean <= band[1]).all()
+    band = stats.curve_band(curves, _generator())
+    means = [2.0, 2.0, 4.0]
+    assert (band[0] <= means).all()
+    assert (means <= band[1]).all()
     assert band[:, 2].tolist() == [4.0, 4.0]
 
 

@@ -145,8 +145,8 @@ def bootstrap_band(
     return np.asarray(np.quantile(statistic(drawn), _ENDS, axis=0))
 
 
-def curve_band(curves: Array, generator: np.random.Generator, resamples: int = 1000) -> tuple[Array, Array]:
-    """Return the mean curve of seeds [seeds, iterations] and its bootstrap band [2, iterations].
+def curve_band(curves: Array, generator: np.random.Generator, resamples: int = 1000) -> Array:
+    """Return the bootstrap band [2, iterations] of the mean curve of seeds [seeds, iterations].
 
     Iterations that a seed has not reached are NaN; the mean there is that of the others.
     """
@@ -156,9 +156,8 @@ def curve_band(curves: Array, generator: np.random.Generator, resamples: int = 1
     weights = generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (weights @ values) / (weights @ reached)
-        mean = values.sum(axis=0) / reached.sum(axis=0)
     quantile = np.quantile if reached.all() else np.nanquantile
-    return mean, np.asarray(quantile(means, _ENDS, axis=0))
+    return np.asarray(quantile(means, _ENDS, axis=0))
 
 
 # Intervals and tests that hold at any number of seeds

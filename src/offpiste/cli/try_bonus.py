@@ -33,7 +33,7 @@ class Arguments:
     seeds: int = 10
     """Seeds in each world."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Two worlds, three seeds, and the middle of the grid without tuning: minutes instead of hours."""
+    """Two worlds, three seeds, and the middle of the grid without tuning: minutes instead of half an hour."""
 
 
 class Stopped(OffpisteError):

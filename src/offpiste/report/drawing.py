@@ -135,15 +135,16 @@ def draw_curves(axes: Axes, curves: Curves, look: Look, detail: Detail) -> None:
     frames, values = curves.frames[known], curves.values[:, known]
     some = np.isfinite(values).any(axis=1)  # a seed without a single number only blurs the band
     values = np.where(np.isfinite(values[some]), values[some], np.nan)
-    mean, band = stats.curve_band(values, stream(0, f"report band {curves.runs[0].game} {look.label}"), _BAND_RESAMPLES)
     if detail == "seeds":
         draw_seeds(axes, frames, values, look, width=0.6, alpha=0.4)
     if detail != "mean" and len(values) > 1:
-        axes.fill_between(frames, band[0], band[1], color=look.colour, alpha=0.13, linewidth=0)
+        generator = stream(0, f"report band {curves.runs[0].game} {look.label}")
+        low, high = stats.curve_band(values, generator, _BAND_RESAMPLES)
+        axes.fill_between(frames, low, high, color=look.colour, alpha=0.13, linewidth=0)
     every = max(1, len(frames) // 8)
     axes.plot(
         frames,
-        mean,
+        np.nanmean(values, axis=0),
         color=look.colour,
         linestyle=look.dashes,
         marker=look.marker,

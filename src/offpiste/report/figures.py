@@ -184,7 +184,7 @@ def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
 
 
 def _detail(curves: Iterable[Curves]) -> Detail:
-    """Return what of so many curves can be told apart."""
+    """Return how much of so many curves a reader can distinguish."""
     return "mean" if sum(len(each.values) for each in curves) > _MOST_LINES else "seeds"
 
 
