@@ -187,6 +187,7 @@ def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
     file, store = tmp_path / "tiny.toml", Folder(tmp_path / "store")
     file.write_text(tomli_w.dumps(content))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment["RAY_worker_niceness"] = "0"  # 15 otherwise, at which other tests leave it hardly any processor time
     command = [sys.executable, "-m", "offpiste", "study", "run", str(file), "--ray", "--store", str(tmp_path / "store")]
     with (tmp_path / "log").open("w+") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -196,6 +197,7 @@ def test_a_study_survives_the_loss_of_its_workers(tmp_path: Path) -> None:
             assert process.wait(timeout=300) == 0
         finally:
             process.kill()
+            process.wait()
         log.seek(0)
         output = log.read()
     assert f"{killed.run_id} failed, next try at once, since it had progressed: WorkerCrashedError" in output
