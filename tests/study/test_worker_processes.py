@@ -107,7 +107,7 @@ def test_a_killed_process_is_replaced_and_its_run_resumes_exactly(make: Callable
     process = worker.start("run", "--slots", "2")
     worker.wait_for(lambda: worker.has_checkpoints(2))
     os.kill(worker.children(process.pid)[0], signal.SIGKILL)
-    assert process.wait(timeout=120) == 0, worker.log
+    assert process.wait(timeout=240) == 0, worker.log
     assert "failed, next try at once, since it had progressed: its process was killed by SIGKILL" in worker.log
     worker.expect_runs_as_if_left_alone()
 
@@ -125,7 +125,7 @@ def test_when_a_worker_is_killed_its_processes_save_and_end_and_the_next_resumes
     worker.wait_for(lambda: not any(map(is_alive, children)))
     assert {seen.state for seen in status.read_all(worker.store, worker.study.runs)} == {"waiting"}
     assert len(Marks(worker.store, worker.study).read().leases) == 2  # left behind
-    assert worker.start("work", "--slots", "2").wait(timeout=120) == 0, worker.log  # without waiting for five minutes
+    assert worker.start("work", "--slots", "2").wait(timeout=240) == 0, worker.log  # without waiting for five minutes
     assert all(len(worker.store.below(run.run_id).list("attempts")) == 2 for run in worker.study.runs)
     assert Marks(worker.store, worker.study).read().leases == {}
     worker.expect_runs_as_if_left_alone()
@@ -139,12 +139,12 @@ def test_a_stopped_worker_exits_with_75_one_of_a_stopped_study_with_3_and_anothe
     process = worker.start("work", "--slots", "2")
     worker.wait_for(lambda: worker.has_checkpoints(2))
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(timeout=60) == 75, worker.log
+    assert process.wait(timeout=240) == 75, worker.log
     assert Marks(worker.store, worker.study).read().leases == {}
     status.request_stop(worker.store, "tiny")
-    assert worker.start("work", "--slots", "1").wait(timeout=60) == 3
-    assert worker.start("stop", "--undo").wait(timeout=60) == 0
-    assert worker.start("work", "--slots", "2").wait(timeout=120) == 0, worker.log
+    assert worker.start("work", "--slots", "1").wait(timeout=240) == 3
+    assert worker.start("stop", "--undo").wait(timeout=240) == 0
+    assert worker.start("work", "--slots", "2").wait(timeout=240) == 0, worker.log
     worker.expect_runs_as_if_left_alone()
 
 
@@ -152,5 +152,5 @@ def test_a_stopped_worker_exits_with_75_one_of_a_stopped_study_with_3_and_anothe
 def test_what_a_bonus_prints_does_not_disturb_its_worker(make: Callable[..., Worker], tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text(CHATTY)
     worker = make(games=["deep_sea_4"], methods=[{"bonus": "chatty:Chatty"}], seeds=[0], frames=60, settings={})
-    assert worker.start("run").wait(timeout=120) == 0, worker.log
+    assert worker.start("run").wait(timeout=240) == 0, worker.log
     assert "this is no answer" not in worker.log
