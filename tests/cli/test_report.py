@@ -24,7 +24,7 @@ def test_a_report_is_written_and_its_verdict_printed(
 ) -> None:
     assert main(["report", str(store), "--out", str(tmp_path / "page"), "--frames", "800"]) == 0
     output = capsys.readouterr()
-    assert "nothing yet to hold beside ε-greedy" in output.out
+    assert "Nothing is compared yet: that takes ε-greedy and another method" in output.out
     assert output.out.splitlines()[-1] == str(tmp_path / "page" / "index.html")
     assert "caveats" in output.err
     assert "--frames 800" in (tmp_path / "page" / "index.html").read_text()

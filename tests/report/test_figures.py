@@ -119,6 +119,17 @@ def test_the_figures_of_the_paper_are_there_by_name_with_their_games(whole: Fold
     assert [len(PAPER_FIGURES[name][1]) for name in ("four_games", "hard_games", "training_set")] == [4, 6, 5]
 
 
+def test_a_figure_of_the_paper_has_the_games_that_have_curves_and_is_not_drawn_for_one_of_several(
+    store: Folder,
+) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    assert paper_figures(evidence_of(store)) == []
+    write_study(store, {("venture", "epsilon_greedy"): [1.0]})
+    (drawing,) = paper_figures(evidence_of(store))
+    assert [axes.get_title(loc="left") for axes in drawing.figure.axes if axes.axison] == ["Freeway", "Venture"]
+    assert "Without Gravitar, Private Eye, Solaris, Pitfall: no curve yet." in drawing.caption
+
+
 def test_the_figures_across_games(whole: Folder, tmp_path: Path) -> None:
     evidence = evidence_of(whole)
     compared = comparisons.against_baseline(evidence)

@@ -13,7 +13,8 @@ import pytest
 from offpiste.analysis.comparisons import against_baseline
 from offpiste.config import BonusConfig
 from offpiste.errors import RunMismatch, StoreError
-from offpiste.report.page import Report, build, lead_sentences, scope
+from offpiste.report.page import Report, build
+from offpiste.report.sentences import lead_sentences, scope, what_was_run
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
@@ -159,10 +160,10 @@ def test_names_are_escaped(broken: tuple[Report, Page]) -> None:
 def test_figures_and_tables_lie_beside_the_page(broken: tuple[Report, Page]) -> None:
     folder = broken[0].page.parent
     figures = {file.name for file in (folder / "figures").iterdir()}
-    assert {"game_freeway.pdf", "game_freeway.png", "hard_games.pdf", "training_set.png"} <= figures
+    assert {"game_freeway.pdf", "game_freeway.png", "game_hero.pdf", "game_hero_cells.png"} <= figures
     tables = {file.stem for file in (folder / "tables").glob("*.csv")}
     assert {"claims", "final_scores", "published_scores", "runs", "tuning", "protocol", "seams", "game_pong"} <= tables
-    assert "Not drawn, for lack of any curve: The methods on Montezuma’s Revenge, " in broken[1].text
+    assert "Not drawn, for lack of curves: The methods on Montezuma’s Revenge, " in broken[1].text
 
 
 def test_exact_commands_and_fingerprints_are_told(broken: tuple[Report, Page]) -> None:
@@ -198,7 +199,7 @@ def test_a_store_that_only_tunes_says_so_and_shows_what_was_tried(store: Folder,
 def test_a_report_is_made_from_a_disk_and_from_s3(folder: Folder, tmp_path: Path) -> None:
     write_study(folder, {("pong", "epsilon_greedy"): [1.0, 2.0], ("pong", "cts"): [1.0, 2.0]})
     report = build(folder, tmp_path / "report")
-    assert "2 methods" in Page(report.page).text
+    assert "4 runs, all complete: ε-greedy and CTS on Pong." in Page(report.page).text
 
 
 def test_unlike_runs_are_refused_and_told_of_where_they_are_allowed(store: Folder, tmp_path: Path) -> None:
@@ -233,9 +234,15 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
         "Of the 4 comparisons with ε-greedy, these hold when all are corrected for: CTS, PixelCNN, ICM and RND do "
         "better on Montezuma’s Revenge."
     )
-    text = " ".join(scope(evidence))
-    assert "60 runs, all complete; 1 game, 5 methods." in text
-    assert "These are not the paper’s runs: they end at 1,200 frames, not 200,000,000" in text
+    assert what_was_run(evidence) == "60 runs, all complete: 5 methods on Montezuma’s Revenge."
+    assert "These are not the paper’s runs: they end at 1,200 frames, not 200,000,000" in " ".join(scope(evidence))
+
+
+def test_what_was_run_says_how_much_of_it_is_complete(store: Folder) -> None:
+    write_run(store, config_of(game="pong"), THREE[:1], state="running")
+    assert what_was_run(evidence_of(store)) == "1 run, not complete: ε-greedy on Pong."
+    write_run(store, config_of(game="pong", seed=1), THREE)
+    assert what_was_run(evidence_of(store)) == "2 runs, 1 complete: ε-greedy on Pong."
 
 
 def test_the_lead_says_when_there_are_too_few_seeds_for_anything(store: Folder) -> None:
@@ -291,8 +298,8 @@ def test_small_worlds_begin_with_a_profile_and_say_that_they_are_not_atari(
     assert "The paper’s findings" not in page.text
     assert "human" not in page.text
     assert report.lead == [
-        "These runs do not suffice to judge any of the small worlds’ five findings.",
         "Of one other method, shown to beat ε-greedy: one on Deep Sea 12 and Four Rooms.",
+        "To judge any of the small worlds’ five findings takes more runs.",
     ]
     assert "6 / 6 / 6" in page.text  # kept on museum
     assert "0.30" in page.text  # the area of CTS on museum
@@ -308,9 +315,10 @@ def test_a_store_with_both_is_judged_by_both(store: Folder, tmp_path: Path) -> N
     write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
     report = build(store, tmp_path / "report")
     page = Page(report.page)
-    assert report.lead[:2] == [
-        "These runs do not suffice to judge any of the paper’s seven findings.",
-        "These runs do not suffice to judge any of the small worlds’ five findings.",
+    assert page.text.index("2 runs, all complete: ε-greedy on Freeway and Catch.") < page.text.index(report.lead[0])
+    assert report.lead == [
+        "Nothing is compared yet: that takes ε-greedy and another method on the same game.",
+        "To judge any of the paper’s seven and the small worlds’ five findings takes more runs.",
     ]
     assert [name for name in page.ids if name in ("profile", *SECTIONS)] == ["profile", *SECTIONS]
     assert len(page.ids) == len(set(page.ids))

@@ -139,10 +139,10 @@ def common_games(evidence: Evidence) -> tuple[list[str], list[str]]:
 
 
 def aggregates(evidence: Evidence) -> list[Aggregate]:
-    """Return the aggregate scores of the methods over the games that they share, with bootstrap intervals."""
+    """Return the methods' aggregate scores over the games that they share, if several, with bootstrap intervals."""
     games, methods = common_games(evidence)
     found = []
-    for method in methods if games else []:
+    for method in methods if len(games) > 1 else []:
         groups = [evidence.normalised(game, method) for game in games]
         values = {}
         for name, statistic in STATISTICS.items():

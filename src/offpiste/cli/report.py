@@ -51,7 +51,7 @@ def main(arguments: Arguments) -> int:
     )
     say(" ".join(report.lead))
     if report.notes:
-        print(f"The report lists {len(report.notes)} caveats.", file=sys.stderr)
+        print(f"The report lists {len(report.notes)} caveat{'s' * (len(report.notes) != 1)}.", file=sys.stderr)
     print(report.page)
     return 0
 

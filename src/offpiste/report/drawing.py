@@ -119,14 +119,6 @@ def tidy(axes: Axes, title: str = "", ylabel: str = "", *, frames: bool = False)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
 
 
-def say(axes: Axes, text: str) -> None:
-    """Write on axes that have nothing else to show."""
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(visible=False)
-
-
 def draw_curves(axes: Axes, curves: Curves, look: Look, detail: Detail) -> None:
     """Draw the mean of the seeds, with its bootstrap band, or with that and each seed as a thin line."""
     known = np.isfinite(curves.values).any(axis=0)

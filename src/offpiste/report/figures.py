@@ -20,7 +20,6 @@ from offpiste.report.drawing import (
     draw_seeds,
     grid_of_axes,
     new_figure,
-    say,
     short,
     style,
     tidy,
@@ -53,9 +52,13 @@ _GREY = "Grey: mean and range of the published runs, each series by itself."
 
 
 def paper_figures(evidence: Evidence) -> list[Drawing]:
-    """Return the figures of the paper of which there is anything to draw."""
-    drawable = {name for name, (_, games, _) in PAPER_FIGURES.items() if any(has_curves(evidence, g) for g in games)}
-    return [*(panels(evidence, name) for name in PAPER_FIGURES if name in drawable), *montezuma_seeds(evidence)]
+    """Return the figures of the paper for which there are curves: of several games, if it shows several."""
+    drawable = [
+        name
+        for name, (_, games, _) in PAPER_FIGURES.items()
+        if sum(has_curves(evidence, game) for game in games) >= min(2, len(games))
+    ]
+    return [*(panels(evidence, name) for name in drawable), *montezuma_seeds(evidence)]
 
 
 def has_curves(evidence: Evidence, game: str) -> bool:
@@ -79,8 +82,11 @@ def overlaid(evidence: Evidence, game: str) -> list[Published]:
 
 
 def panels(evidence: Evidence, name: str) -> Drawing:
-    """Return the curves of the games of one of the paper's figures, side by side."""
-    heading, games, columns = PAPER_FIGURES[name]
+    """Return the curves of the games of one of the paper's figures, side by side; without those that have none."""
+    heading, wanted, columns = PAPER_FIGURES[name]
+    games = [game for game in wanted if has_curves(evidence, game)]
+    missing = [title(game) for game in wanted if game not in games]
+    columns = min(columns, len(games))
     with style(name):
         rows = math.ceil(len(games) / columns)
         figure = new_figure(3.6 if len(games) == 1 else _ROW * rows + 0.4)
@@ -89,6 +95,7 @@ def panels(evidence: Evidence, name: str) -> Drawing:
         add_legend(figure, _legend(evidence, games))
     sentences = ["Training return over frames.", _BAND]
     sentences += [_GREY] * any(overlaid(evidence, game) for game in games)
+    sentences += [f"Without {', '.join(missing)}: no curve yet."] * bool(missing)
     sentences += ["Which four games the paper shows we do not know; these are our choice."] * (name == "four_games")
     return Drawing(name, heading, " ".join(sentences), figure)
 
@@ -197,8 +204,6 @@ def _draw_game(evidence: Evidence, axes: Axes, game: str, detail: Detail) -> Non
         if (game, method) in evidence.curves:
             draw_curves(axes, evidence.curves[game, method], drawn[method], detail)
     tidy(axes, short(title(game)), "return", frames=True)
-    if not ours and not evidence.published(game):
-        say(axes, "no curve yet")
 
 
 def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[str]) -> None:

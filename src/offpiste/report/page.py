@@ -14,16 +14,14 @@ import jinja2
 from markupsafe import Markup
 
 from offpiste.analysis import caveats, comparisons, fairness
-from offpiste.analysis.comparisons import Contrast
-from offpiste.analysis.evidence import PAPER_FRAMES, Evidence, gather
-from offpiste.analysis.findings import MARGIN, Benchmark
+from offpiste.analysis.evidence import Evidence, gather
+from offpiste.analysis.findings import MARGIN
 from offpiste.analysis.load import load
-from offpiste.analysis.names import label, spell_out, title
+from offpiste.analysis.names import spell_out, title
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.profile import Cell
 from offpiste.analysis.profile import cells as profile_cells
-from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
-from offpiste.analysis.stats import min_seeds
+from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.commands import shell_line, train_command
 from offpiste.errors import StoreError
 from offpiste.report import (
@@ -37,6 +35,7 @@ from offpiste.report import (
     tables,
 )
 from offpiste.report.drawing import Drawing, save
+from offpiste.report.sentences import count_of, lead_sentences, scope, what_was_run
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -46,7 +45,6 @@ NOTES_SHOWN = 8
 RUNS_SHOWN = 12
 """Runs, or games, that one caveat names on the page."""
 ROWS_SHOWN = 30
-NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
 
 @dataclass(frozen=True)
@@ -148,6 +146,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         made=f"{datetime.now(UTC):%d %B %Y}",
         evidence=evidence,
         lead=lead,
+        what_was_run=what_was_run(evidence),
         scope=scope(evidence),
         tables=made,
         margin=MARGIN,
@@ -176,99 +175,10 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     return Report(out / "index.html", lead, notes, cells)
 
 
-def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: Sequence[Contrast] = ()) -> list[str]:
-    """Return the verdicts in plain sentences: one for each benchmark, then what stands out beside ε-greedy."""
-    if not evidence.runs:
-        kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
-        more = "; what follows are published results that were imported" if evidence.results.published else ""
-        return [f"There is nothing to judge yet: this store holds {kind}{more}."]
-    sentences = [_verdicts_in_short(evidence, benchmark) for benchmark in evidence.benchmarks]
-    if compared or PAPER in evidence.benchmarks or not evidence.benchmarks:
-        sentences.append(_beside_baseline(compared))
-    if beaten := _beaten_by_world(by_world):
-        sentences.append(beaten)
-    return sentences
-
-
-def _verdicts_in_short(evidence: Evidence, benchmark: Benchmark) -> str:
-    verdicts = [each.verdict for each in evidence.verdicts[benchmark.name]]
-    findings = f"of {benchmark.whose} {NUMBERS[len(verdicts)]} findings"
-    supported, contradicted = verdicts.count("supported"), verdicts.count("contradicted")
-    left = len(verdicts) - supported - contradicted
-    if left == len(verdicts):
-        return f"These runs do not suffice to judge any {findings}."
-    counts = [f"support {NUMBERS[supported]}"] * bool(supported)
-    counts += [f"contradict {NUMBERS[contradicted]}"] * bool(contradicted)
-    more = f"; for {NUMBERS[left]} they do not suffice" if left else ""
-    return f"O{findings[1:]} these runs {' and '.join(counts)}{more}."
-
-
-def _beaten_by_world(by_world: Sequence[Contrast]) -> str:
-    """Return how many methods beat ε-greedy on each world where that is not easy, without the references."""
-    tested = [each for each in by_world if each.method not in LADDER]
-    games = dict.fromkeys(game for each in tested for game in each.games if game not in SMALL_WORLDS.easy)
-    by_count: dict[int, list[str]] = defaultdict(list)
-    for game in games:
-        by_count[sum(each.call == "better" for each in tested if each.games == (game,))].append(title(game))
-    if not by_count:
-        return ""
-    methods = len({each.method for each in tested})
-    counts = "; ".join(f"{_number(count)} on {_and(names)}" for count, names in sorted(by_count.items(), reverse=True))
-    return f"Of {_number(methods)} other method{'s' * (methods != 1)}, shown to beat ε-greedy: {counts}."
-
-
-def scope(evidence: Evidence) -> list[str]:
-    """Return how much there is, and whether it is the paper's experiment at all."""
-    runs = evidence.results.runs
-    games = len({run.game for run in evidence.runs})
-    complete = sum(run.complete for run in runs)
-    said = [
-        f"{_count(len(runs), 'run')}, {'all' if complete == len(runs) > 1 else f'{complete:,}'} complete; "
-        f"{_count(games, 'game')}, {_count(len(evidence.methods), 'method')}."
-    ]
-    if evidence.tuning:
-        said.append(f"{_count(len(evidence.tuning), 'run')} of these tune constants and are in no comparison.")
-    series = sorted({found.series for found in evidence.results.published})
-    if series:
-        games = len({found.game for found in evidence.results.published})
-        said.append(f"Published curves of {_count(games, 'game')}: {', '.join(series)}.")
-    said += [benchmark.caveat for benchmark in evidence.benchmarks if benchmark.caveat]
-    departures = evidence.departures()
-    if departures:
-        what = f"differ in {_count(len(departures), 'setting')}"
-        if "frames" in departures:
-            what = f"end at {departures['frames'][0]} frames, not {PAPER_FRAMES:,}"
-        said.append(f"These are not the paper’s runs: they {what}. A verdict on its findings is about them only.")
-    if evidence.mixed:
-        said.append(f"Unlike runs were taken together (--allow-mixed): {'; '.join(evidence.mixed)}.")
-    return said
-
-
 def _stores(evidence: Evidence) -> list[tuple[str, str]]:
     """Return the location of each store and bundle that was read, and how many runs of it are in the report."""
     counts = Counter(run.store for run in evidence.results.runs)
-    return [(store, f"{kind}, {_count(counts[store], 'run')}") for store, kind in evidence.results.stores.items()]
-
-
-def _beside_baseline(compared: Sequence[Contrast]) -> str:
-    if not compared:
-        return "There is nothing yet to hold beside ε-greedy."
-    shown: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for each in compared:
-        if each.call != "not shown":
-            shown[each.call, each.suite].append(label(each.method))
-    many = f"the {len(compared)} comparisons" if len(compared) > 1 else "the one comparison"
-    if shown:
-        parts = [
-            f"{_and(methods)} {'does' if len(methods) == 1 else 'do'} {call} on {'' if suite[0].isupper() else 'the '}"
-            f"{suite}"
-            for (call, suite), methods in shown.items()
-        ]
-        return f"Of {many} with ε-greedy, these hold when all are corrected for: {'; '.join(parts)}."
-    pairs, needed = max(each.comparison.pairs for each in compared), min_seeds(2 * len(compared))
-    are = "is" if pairs == 1 else "are"
-    why = f": that takes {needed} pairs of seeds, and there {are} {pairs} at most" if pairs < needed else ""
-    return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{why}."
+    return [(store, f"{kind}, {count_of(counts[store], 'run')}") for store, kind in evidence.results.stores.items()]
 
 
 def _grouped(notes: Sequence[caveats.Note]) -> dict[str, tuple[int, list[tuple[str, list[str]]]]]:
@@ -277,18 +187,6 @@ def _grouped(notes: Sequence[caveats.Note]) -> dict[str, tuple[int, list[tuple[s
     for note in notes:
         groups[note.kind][note.message].append(note.where)
     return {kind: (sum(map(len, group.values())), list(group.items())) for kind, group in groups.items()}
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _number(number: int) -> str:
-    return NUMBERS[number] if number < len(NUMBERS) else str(number)
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _policy(style: str) -> str:
