@@ -102,6 +102,10 @@ class Evidence:
         known = (each for each in self.benchmarks if game in each.games)
         return next((each for each in known if each.measure == self.measures.get(game)), None)
 
+    def is_judged(self, benchmark: Benchmark) -> bool:
+        """Return whether there is a verdict on any of a benchmark's findings."""
+        return any(each.verdict != "not enough evidence" for each in self.verdicts[benchmark.name])
+
     def departures(self) -> dict[str, tuple[Any, Any]]:
         """Return where the runs on the paper's games depart from its protocol: setting -> here, in the paper."""
         runs = [run for run in self.runs if run.game in GAMES]

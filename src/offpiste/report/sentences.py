@@ -65,7 +65,7 @@ def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: S
         kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
         more = "; what follows are published results that were imported" if evidence.results.published else ""
         return [f"There is nothing to judge yet: this store holds {kind}{more}."]
-    open_ones = [each for each in evidence.benchmarks if not _is_judged(evidence, each)]
+    open_ones = [each for each in evidence.benchmarks if not evidence.is_judged(each)]
     sentences = [_verdicts_in_short(evidence, each) for each in evidence.benchmarks if each not in open_ones]
     if compared or PAPER in evidence.benchmarks or not evidence.benchmarks:
         sentences.append(_beside_baseline(compared))
@@ -75,10 +75,6 @@ def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: S
         whose = _and([f"{each.whose} {NUMBERS[len(each.findings)]}" for each in open_ones])
         sentences.append(f"To judge any of {whose} findings takes more runs.")
     return sentences
-
-
-def _is_judged(evidence: Evidence, benchmark: Benchmark) -> bool:
-    return any(each.verdict != "not enough evidence" for each in evidence.verdicts[benchmark.name])
 
 
 def _verdicts_in_short(evidence: Evidence, benchmark: Benchmark) -> str:
