@@ -53,12 +53,12 @@ _GREY = "Grey: mean and range of the published runs, each series by itself."
 
 def paper_figures(evidence: Evidence) -> list[Drawing]:
     """Return the figures of the paper for which there are curves: of several games, if it shows several."""
-    drawable = [
-        name
-        for name, (_, games, _) in PAPER_FIGURES.items()
-        if sum(has_curves(evidence, game) for game in games) >= min(2, len(games))
-    ]
-    return [*(panels(evidence, name) for name in drawable), *montezuma_seeds(evidence)]
+    drawn = []
+    for name, (_, wanted, _) in PAPER_FIGURES.items():
+        games = [game for game in wanted if has_curves(evidence, game)]
+        if len(games) >= min(2, len(wanted)):
+            drawn.append(panels(evidence, name, games))
+    return [*drawn, *montezuma_seeds(evidence)]
 
 
 def has_curves(evidence: Evidence, game: str) -> bool:
@@ -81,10 +81,9 @@ def overlaid(evidence: Evidence, game: str) -> list[Published]:
     return [found for found in evidence.published(game) if not ours or ours >= 2 * found.iteration_frames]
 
 
-def panels(evidence: Evidence, name: str) -> Drawing:
-    """Return the curves of the games of one of the paper's figures, side by side; without those that have none."""
+def panels(evidence: Evidence, name: str, games: Sequence[str]) -> Drawing:
+    """Return the curves of one of the paper's figures, side by side: those of its games that have some."""
     heading, wanted, columns = PAPER_FIGURES[name]
-    games = [game for game in wanted if has_curves(evidence, game)]
     missing = [title(game) for game in wanted if game not in games]
     columns = min(columns, len(games))
     with style(name):

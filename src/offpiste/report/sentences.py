@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from offpiste.analysis.comparisons import Contrast
 from offpiste.analysis.evidence import PAPER_FRAMES, Evidence
 from offpiste.analysis.findings import Benchmark
-from offpiste.analysis.names import label, title
+from offpiste.analysis.names import label, ordered_games, title
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 from offpiste.analysis.stats import min_seeds
@@ -27,7 +27,7 @@ def what_was_run(evidence: Evidence) -> str:
     else:
         done = f"{'all' if complete == count else complete} complete"
     methods = [label(method) for method in evidence.methods]
-    games = [title(game) for game in evidence.games if any(run.game == game for run in evidence.runs)]
+    games = [title(game) for game in ordered_games(run.game for run in evidence.runs)]
     kinds = [
         _and(names) if len(names) <= _FEW_NAMES else count_of(len(names), what)
         for names, what in ((methods, "method"), (games, "game"))
