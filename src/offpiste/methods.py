@@ -5,6 +5,7 @@ A built-in bonus is a module in `bonuses/` and a row below; all lists of methods
 
 import re
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig
 from offpiste.errors import ConfigError, did_you_mean
@@ -209,6 +210,7 @@ def short_name(bonus: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind).lower()
 
 
+@lru_cache(maxsize=1024)  # a report asks for it three times a run
 def base_run(game: str, method: str | None = None, bonus: str | None = None) -> RunConfig:
     """Return the default run of a method, a bonus, or both on a game.
 

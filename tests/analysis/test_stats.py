@@ -213,6 +213,17 @@ def test_doubled_ranks_are_twice_the_ranks(values: Array) -> None:
     np.testing.assert_array_equal(stats.doubled_ranks(values), 2 * oracle.rankdata(values))
 
 
+def test_rows_are_ranked_and_correlated_each_for_itself() -> None:
+    generator = _generator()
+    rows, others = (generator.integers(6, size=size).astype(float) for size in ((7, 5), (3, 7, 5)))
+    np.testing.assert_array_equal(stats.doubled_ranks(rows), 2 * oracle.rankdata(rows, axis=1))
+    one_by_one = [stats.mean_spearman(rows[row], others[:, row]) for row in range(7)]
+    np.testing.assert_allclose(stats.mean_spearman(rows, others), one_by_one, rtol=1e-12)
+    runs = [rows[:, :2], rows[:, 2:]]
+    one_by_one = [stats.mean_ranks([run[row] for run in runs]) for row in range(7)]
+    np.testing.assert_array_equal(stats.mean_ranks(runs), one_by_one)
+
+
 def test_the_rank_correlation_is_spearmans_and_its_p_value_that_of_all_120_orders() -> None:
     generator = _generator()
     ranks, others = generator.normal(size=5), generator.normal(size=(2, 5)).round(0)

@@ -215,12 +215,8 @@ def correlations(evidence: Evidence) -> list[Correlation]:
 
 def _correlation(groups: stats.Groups, methods: int) -> Array:
     """Return the rank correlation of the first game with the others, for each resample."""
-    values = []
-    for number in range(len(groups[0])):
-        runs = [group[number] for group in groups]
-        ranks = [stats.mean_ranks(runs[start : start + methods]) for start in range(0, len(runs), methods)]
-        values.append(stats.mean_spearman(ranks[0], np.array(ranks[1:])))
-    return np.array(values)
+    ranks = [stats.mean_ranks(groups[start : start + methods]) for start in range(0, len(groups), methods)]
+    return stats.mean_spearman(ranks[0], np.stack(ranks[1:]))
 
 
 def _holm(values: Iterable[float]) -> list[bool]:

@@ -224,15 +224,21 @@ def compare(differences: Groups, margin: float) -> Comparison:
 
 
 def mean_ranks(runs: Sequence[Array]) -> Array:
-    """Return the mean rank of each method's runs among all runs of a game; the best has the highest."""
-    ranks = doubled_ranks(np.concatenate(runs)) / 2
-    ends = np.cumsum([run.size for run in runs])
-    return np.array([part.mean() for part in np.split(ranks, ends[:-1])])
+    """Return the mean rank of each method's runs among all runs of a game; the best has the highest.
+
+    Runs lie along the last axis, and so do the methods of what is returned.
+    """
+    ranks = doubled_ranks(np.concatenate(runs, axis=-1)) / 2
+    ends = np.cumsum([run.shape[-1] for run in runs])
+    return np.stack([part.mean(axis=-1) for part in np.split(ranks, ends[:-1], axis=-1)], axis=-1)
 
 
-def mean_spearman(ranks: Array, others: Array) -> float:
-    """Return the mean of Spearman's correlation of one game with others; 0 with a game on which all are equal."""
-    return float(_standardised_ranks(ranks) @ _mean_standardised_ranks(others))
+def mean_spearman(ranks: Array, others: Array) -> Array:
+    """Return the mean of Spearman's correlation of one game with others; 0 with a game on which all are equal.
+
+    Methods lie along the last axis, and the others along the first of `others`.
+    """
+    return np.asarray(np.vecdot(_standardised_ranks(ranks), _standardised_ranks(others).mean(axis=0)))
 
 
 def rank_correlation(ranks: Array, others: Array) -> tuple[float, float]:
@@ -241,7 +247,7 @@ def rank_correlation(ranks: Array, others: Array) -> tuple[float, float]:
     `ranks` is [methods], `others` is [games, methods]. The p-value comes from exchanging the methods on the one game in
     every possible way, of which six methods have 720.
     """
-    values = _standardised_ranks(ranks)[_all_orders(ranks.size)] @ _mean_standardised_ranks(others)
+    values = _standardised_ranks(ranks)[_all_orders(ranks.size)] @ _standardised_ranks(others).mean(axis=0)
     slack = 1e-12
     return float(values[0]), float((values >= values[0] - slack).mean())
 
@@ -254,12 +260,10 @@ def seeds_needed(probability: float, comparisons: int = 1, power: float = 0.8, m
 
     Exact; `comparisons` is by how many tests the level is shared.
     """
-    for seeds in range(min_seeds(comparisons), most + 1):
-        wins = np.arange(seeds + 1)
-        critical = int((special.bdtrc(wins - 1.0, seeds, 0.5) > LEVEL / comparisons).sum())
-        if special.bdtrc(critical - 1.0, seeds, probability) >= power:
-            return seeds
-    return None
+    seeds = np.arange(min_seeds(comparisons), most + 1)
+    wins = _critical_wins(comparisons, most)[seeds]
+    enough = special.bdtrc(wins - 1.0, seeds, probability) >= power
+    return int(seeds[enough.argmax()]) if enough.any() else None
 
 
 def min_seeds(comparisons: float = 1, games: int = 1) -> int:
@@ -276,9 +280,14 @@ def improvement_after(scores: Array, difference: float) -> float:
 
 
 def doubled_ranks(values: Array) -> NDArray[np.int64]:
-    """Return twice the rank of each value, so that ranks shared by ties are whole numbers too."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((2 * np.cumsum(counts) - counts + 1)[inverse], dtype=np.int64)
+    """Return twice the rank of each value along the last axis, so that ranks shared by ties are whole numbers too."""
+    distinct, numbers = np.unique(values, return_inverse=True)
+    numbers = numbers.reshape(-1, values.shape[-1])
+    rows = np.arange(len(numbers))[:, None]
+    counts = np.bincount((rows * distinct.size + numbers).ravel(), minlength=len(rows) * distinct.size)
+    counts = counts.reshape(-1, distinct.size)
+    ranks = np.take_along_axis(2 * counts.cumsum(axis=-1) - counts + 1, numbers, axis=-1)
+    return np.asarray(ranks.reshape(values.shape), dtype=np.int64)
 
 
 def _tail(wins: int, trials: int) -> float:
@@ -287,16 +296,23 @@ def _tail(wins: int, trials: int) -> float:
 
 
 @cache
+def _critical_wins(comparisons: int, most: int) -> NDArray[np.int64]:
+    """Return, for each number of seeds from 0 to the most, the wins from which on a sign test sees a difference."""
+    found, wins = [], 0
+    for seeds in range(most + 1):
+        while special.bdtrc(wins - 1, seeds, 0.5) > LEVEL / comparisons:
+            wins += 1
+        found.append(wins)
+    return np.array(found)
+
+
+@cache
 def _all_orders(count: int) -> NDArray[np.int64]:
     return np.array(list(permutations(range(count))))  # the first is the order as it is
 
 
-def _mean_standardised_ranks(others: Array) -> Array:
-    return np.asarray(np.mean([_standardised_ranks(other) for other in others], axis=0))
-
-
 def _standardised_ranks(values: Array) -> Array:
     ranks = doubled_ranks(values)
-    centred = ranks - ranks.mean()
-    length = math.sqrt(float(centred @ centred))
-    return np.asarray(centred / length if length else centred)
+    centred = ranks - ranks.mean(axis=-1, keepdims=True)
+    lengths = np.sqrt(np.vecdot(centred, centred))[..., None]
+    return np.asarray(centred / np.where(lengths > 0, lengths, 1.0))

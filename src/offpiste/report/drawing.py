@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+from fontTools.subset import Options  # type: ignore[import-untyped]
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -53,10 +54,12 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "pdf.fonttype": 42,
+    "ps.fonttype": 42,  # PDF too depends on it (Matplotlib 3.11): otherwise ε and − make a second font
     "svg.fonttype": "none",
     "text.parse_math": False,  # a name with two dollar signs in it is a name
     "savefig.facecolor": "white",
 }
+_DPI = 150
 _POINTS_WITH_MARKS = 12
 _BAND_RESAMPLES = 500
 _NAME_LENGTH = 32
@@ -89,7 +92,7 @@ def style(name: str = "") -> Iterator[None]:
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
     """Return an empty figure of a size in inches."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)  # type: ignore[union-attr, call-arg]
     FigureCanvasAgg(figure)
     return figure
@@ -99,9 +102,13 @@ def save(drawing: Drawing, folder: Path) -> str:
     """Write a figure as PDF and PNG, and return it as SVG to stand in a page."""
     folder.mkdir(parents=True, exist_ok=True)
     with style(drawing.name):
-        drawing.figure.savefig(folder / f"{drawing.name}.png", dpi=150)
-        drawing.figure.set_layout_engine(None)  # it is laid out; doing so again would take half of the time
-        drawing.figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
+        layout = drawing.figure.get_layout_engine()
+        if layout and drawing.figure.axes:
+            layout.execute(drawing.figure)  # once, and not by drawing everything as savefig does
+        drawing.figure.set_layout_engine(None)
+        drawing.figure.savefig(folder / f"{drawing.name}.png")
+        with _fonts_without_layout():
+            drawing.figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
         out = io.StringIO()
         drawing.figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None})
     return _for_page(out.getvalue(), drawing)
@@ -194,6 +201,20 @@ def grid_of_axes(figure: Figure, rows: int, columns: int, count: int, **options:
     for unused in grid[count:]:
         unused.set_axis_off()
     return list(grid[:count])
+
+
+@contextmanager
+def _fonts_without_layout() -> Iterator[None]:
+    """Embed fonts without the tables by which text is laid out: a PDF has no use for them, and cutting them is slow.
+
+    Matplotlib has no setting for it. A fontTools that no longer reads this attribute only makes it slow again.
+    """
+    before = getattr(Options, "_drop_tables_default", [])
+    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB"]
+    try:
+        yield
+    finally:
+        Options._drop_tables_default = before
 
 
 def _for_page(svg: str, drawing: Drawing) -> str:
