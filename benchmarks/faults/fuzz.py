@@ -83,6 +83,7 @@ def main() -> int:
     os.environ["AWS_SECRET_ACCESS_KEY"] = os.environ["OFFPISTE_FUZZ_SECRET"] = SECRET
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
+        tempfile.tempdir = scratch  # where a process that is killed leaves what it had there
         failures = fuzz(cases, options.seed, Path(scratch), options.processes, options.keep)
     minutes = (time.monotonic() - started) / 60
     for failure in failures:
