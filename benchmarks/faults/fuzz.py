@@ -115,8 +115,10 @@ def _lane(index: int, cases: list[Case], whole: "Whole", seed: int, scratch: Pat
     """Run cases, write what went wrong, and end this process."""
     failures: list[str] = []
     try:
-        for case in cases:
+        for done, case in enumerate(cases, start=1):
             failures += try_case(case, whole, seed, scratch / f"lane-{index}", keep)
+            if done % 50 == 0:
+                print(f"process {index}: {done} of {len(cases)} stores, {len(failures)} misses", flush=True)
     except BaseException:
         failures.append(traceback.format_exc())
     (scratch / f"lane-{index}.json").write_text(json.dumps(failures))
