@@ -10,7 +10,9 @@ for every case and command:
   the whole one, unless they warn of it; and `verify` finds what was changed;
 - no module of the store or the current folder is imported, and neither the secret in the environment nor that in a file
   beside the store is in any output;
-- no control character on the terminal, and no tag or attribute in any page that the page of the whole store lacks.
+- no control character on the terminal, and no tag or attribute in any page that the page of the whole store lacks;
+- and the pages of hostile stores do nothing in Chromium, without their Content-Security-Policy too. `--quick` does not
+  open them.
 
 A case follows from its number and --seed alone; `--only NUMBER` runs one, and `--keep FOLDER` leaves it there.
 """
@@ -34,6 +36,8 @@ import numpy as np
 
 from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, change_object, damage
 from benchmarks.faults.fuzz_workers import CRASHED, Ended, forked
+from benchmarks.faults.hostile_page import POLICY, counting_server, look
+from benchmarks.shared.chromium import Chromium
 from offpiste.cli import main as offpiste
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
@@ -85,6 +89,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
         tempfile.tempdir = scratch  # where a process that is killed leaves what it had there
         failures = fuzz(cases, options.seed, Path(scratch), options.processes, options.keep)
+        if not options.quick:
+            failures += open_pages(Path(scratch))
     minutes = (time.monotonic() - started) / 60
     for failure in failures:
         print(f"missed: {failure}")
@@ -109,6 +115,23 @@ def fuzz(cases: list[Case], seed: int, scratch: Path, processes: int = 1, keep: 
         result = scratch / f"lane-{index}.json"
         found += json.loads(result.read_text()) if result.exists() else [f"a process of ours ended with {status}"]
     return found
+
+
+def open_pages(scratch: Path) -> list[str]:
+    """Open the pages of hostile stores in a browser, without the policy that would stop them; return what they did."""
+    pages = sorted((scratch / "pages").glob("*.html"))
+    failures = []
+    with counting_server() as (_, requests), Chromium() as browser:
+        known = look(browser, requests, scratch / "whole" / "case" / "report" / "index.html")
+        for page in pages:
+            page.write_text(POLICY.sub("", page.read_text(encoding="utf-8"), count=1), encoding="utf-8")
+            seen = look(browser, requests, page)
+            foreign = seen.marks - known.marks
+            if seen.harm or seen.asked or seen.console or foreign or seen.schemes - known.schemes:
+                did = f"{seen.harm}, {seen.asked} requests, {sorted(foreign)}, {seen.console}, {seen.schemes}"
+                failures.append(f"hostile {page.stem}, in the browser: {did}")
+    print(f"{len(pages)} pages of hostile stores opened in Chromium")
+    return failures
 
 
 def _lane(index: int, cases: list[Case], whole: "Whole", seed: int, scratch: Path, keep: Path | None) -> None:
@@ -291,7 +314,11 @@ def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None)
         if not ended.crash and not case.hostile:
             wrong += [JUDGES[name](ended, whole.says[name], changed)] if name in JUDGES else []
         if name == "report" and ended.code == 0:
-            wrong += Marks(lane / "report" / "index.html").beyond(whole.marks)
+            page = lane / "report" / "index.html"
+            wrong += Marks(page).beyond(whole.marks)
+            if case.hostile:
+                (lane.parent / "pages").mkdir(exist_ok=True)
+                shutil.copy(page, lane.parent / "pages" / f"{case.number}.html")
         failures += [f"{case.name}, {name}: {why} ({harm})" for why in wrong if why]
     print("\n".join(failures), end="\n" * bool(failures), file=sys.stderr, flush=True)
     if failures and keep is not None:
