@@ -107,6 +107,18 @@ def test_a_run_under_way_is_read_from_its_checkpoint_and_marked(folder: Folder) 
     assert results.warnings == []
 
 
+def test_a_run_under_way_whose_manifests_are_gone_is_reported(folder: Folder) -> None:
+    write_checkpoint(folder, config_of(), (1.0, 2.0))
+    run = folder.below(config_of().run_id)
+    for name in run.list("manifests"):
+        run.delete(f"manifests/{name}")
+    results = load(folder)
+    results.columns("SELECT count(*) FROM episodes")
+    assert ("damaged checkpoint", "all manifests are missing") in {
+        (each.kind, each.message) for each in results.warnings
+    }
+
+
 def test_a_checkpoint_is_newer_than_tables_left_by_a_pause(store: Folder) -> None:
     write_run(store, config_of(), (1.0,))
     write_checkpoint(store, config_of(), (1.0, 2.0))

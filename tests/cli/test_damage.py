@@ -14,6 +14,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError
 from offpiste.methods import base_run
 from offpiste.parsing import from_dict
+from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store import documents
 from offpiste.store.manifests import manifest_names, read_manifest
@@ -72,6 +73,30 @@ def test_a_command_that_uses_an_older_checkpoint_says_so(
     printed = capsys.readouterr()
     assert printed.err.startswith("offpiste: the checkpoint of step 30 is used, since a newer one is broken: objects/")
     assert (printed.out != whole.out) == command.startswith("digest")
+
+
+@pytest.mark.parametrize("command", ["eval {} --episodes 1", "watch {} --out {}.gif --steps 3", "digest {}"])
+def test_a_command_notices_that_the_newest_manifest_is_gone(
+    run: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "manifests" / manifest_names(Folder(run))[-1]).unlink()
+    assert main(command.replace("{}", str(run)).split()) == 0
+    assert capsys.readouterr().err.startswith(
+        "offpiste: the checkpoint of step 30 is used, since a newer one is broken: the run finished at step 60, and"
+    )
+
+
+def test_a_run_whose_newest_manifest_is_gone_resumes_from_the_older_one_and_says_so(run: Path) -> None:
+    again = Path(shutil.copytree(run, run.with_name("again")))
+    (run / "manifests" / manifest_names(Folder(run))[-1]).unlink()
+    longer = replace(LONGER, frames=90)
+    digests = []
+    for path in (run, again):
+        assert train(longer, Folder(path)).state == "finished"
+        digests.append(digest(Folder(path)))
+    assert digests[0] == digests[1]
+    notes = [json.loads(file.read_text())["note"] for file in sorted((run / "attempts").iterdir())]
+    assert notes[-1].startswith("resumed from step 30, since a newer checkpoint is broken: the run finished at step 60")
 
 
 def test_what_is_watched_is_of_one_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,6 +165,13 @@ def test_results_are_not_dropped_where_the_newest_manifest_is_broken(run: Path) 
     (run / "manifests" / manifest_names(folder)[-1]).write_text("{")
     with pytest.raises(CheckpointError, match="was dropped, since what is to be kept is damaged: manifests/"):
         keep_results(folder)
+
+
+def test_older_weights_are_not_kept_as_results_where_the_newest_manifest_is_gone(run: Path) -> None:
+    (run / "manifests" / manifest_names(Folder(run))[-1]).unlink()
+    with pytest.raises(CheckpointError, match="finished at step 60, and the manifest of that checkpoint is missing"):
+        keep_results(Folder(run))
+    assert not (run / "results.json").exists()
 
 
 def test_an_object_that_is_whole_but_not_ours_is_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

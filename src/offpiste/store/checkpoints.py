@@ -24,9 +24,11 @@ from offpiste.store.documents import checksum, read_run
 from offpiste.store.manifests import (
     FORMAT,
     is_whole,
+    lost_manifest,
     manifest_names,
     memory_bytes,
     object_names,
+    promised_step,
     read_manifest,
     read_object,
     refuse_foreign,
@@ -116,12 +118,6 @@ class Checkpoints:
             self.stop_if_superseded()  # a newer attempt may have written or deleted what was just read
         if restored is not None:
             self._newest, self._entries = restored.manifest, restored.entries
-        elif self._folder.get(layout.CHECKPOINTED, 1) is not None:
-            self.stop_if_superseded()  # whose checkpoint it may have been
-            raise CheckpointError(
-                f"the run in {self._folder.location} has completed checkpoints, but {layout.MANIFESTS}/ holds none; "
-                "nothing was changed. Restore the files from a backup, or train the run in another folder"
-            )
         return restored
 
     def stop_if_superseded(self) -> None:
@@ -214,10 +210,7 @@ def newest_whole(folder: Folder) -> Restored | None:
             continue
         return Restored(name, manifest["step"], objects, entries, broken)
     if broken:
-        raise CheckpointError(
-            f"no checkpoint in {folder.location} is whole; nothing was changed. "
-            f"Restore the files from a backup, or start over in another folder: {'; '.join(broken)}"
-        )
+        raise _none_whole(folder, broken)
     return None
 
 
@@ -236,7 +229,9 @@ def newest_objects(folder: Folder, keys: Collection[str], warn: Callable[[str], 
         if broken:
             warn(older_used(manifest["step"], broken))
         return found
-    raise CheckpointError("; ".join(broken) or f"{folder.location} holds no checkpoint; give the folder of a run")
+    if broken:
+        raise _none_whole(folder, broken)
+    raise CheckpointError(f"{folder.location} holds no checkpoint; give the folder of a run")
 
 
 def newest_object(folder: Folder, key: str, warn: Callable[[str], None] = warnings.warn) -> bytes:
@@ -249,12 +244,22 @@ def older_used(step: int, broken: Collection[str]) -> str:
     return f"the checkpoint of step {step:,} is used, since a newer one is broken: {'; '.join(broken)}"
 
 
+def _none_whole(folder: Folder, broken: Collection[str]) -> CheckpointError:
+    return CheckpointError(
+        f"no checkpoint in {folder.location} is whole; nothing was changed. "
+        f"Restore the files from a backup, or start over in another folder: {'; '.join(broken)}"
+    )
+
+
 def _manifests(folder: Folder, broken: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield name and content of the manifests in this folder, newest first; what is wrong with others goes to `broken`.
 
     Raises Foreign at a manifest of another run, so that nobody continues with what is left of this one.
     """
+    promised = promised_step(folder)
     names = manifest_names(folder)
+    if lost := lost_manifest(names, promised):
+        broken.append(lost)
     stored = read_run(folder) if names else None
     for name in reversed(names):
         try:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -42,8 +42,30 @@ def manifest_names(folder: Folder) -> list[str]:
 
 
 def _manifest_order(name: str) -> tuple[int, tuple[int, str]]:
+    return _step(name), attempt_order(name)
+
+
+def _step(name: str) -> int:
     step = _STEP.match(name)
-    return int(step[0]) if step else -1, attempt_order(name)
+    return int(step[0]) if step else -1
+
+
+def promised_step(folder: Folder) -> int:
+    """Return the least step that the newest checkpoint can have; -1 if there may be none yet.
+
+    It is the step at which the run last finished, or 0 once a first checkpoint was complete. What says so is written
+    after the manifest; hence call this before listing the manifests.
+    """
+    finished = max(map(_step, folder.list(layout.FINISHED_TABLES)), default=-1)
+    return 0 if finished < 0 and folder.get(layout.CHECKPOINTED, 1) is not None else finished
+
+
+def lost_manifest(names: Sequence[str], promised: int) -> str:
+    """Return which manifest is missing among these, as a message; empty if none is."""
+    if not names:
+        return "all manifests are missing" if promised >= 0 else ""
+    missing = f"the run finished at step {promised:,}, and the manifest of that checkpoint is missing"
+    return missing if max(_step(names[-1]), 0) < promised else ""
 
 
 def refuse_foreign(folder: Folder, name: str, manifest: Mapping[str, Any], identity: Mapping[str, str]) -> None:

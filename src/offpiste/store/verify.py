@@ -10,7 +10,14 @@ from offpiste.errors import CheckpointError, Damaged
 from offpiste.store import documents, layout, parquet, records
 from offpiste.store.attempts import attempt_names
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
-from offpiste.store.manifests import manifest_names, read_manifest, read_object, refuse_foreign
+from offpiste.store.manifests import (
+    lost_manifest,
+    manifest_names,
+    promised_step,
+    read_manifest,
+    read_object,
+    refuse_foreign,
+)
 from offpiste.store.run_folder import TableFile, finished_frames_all, finished_tables
 from offpiste.store.storage import Folder
 
@@ -57,9 +64,10 @@ def _verify_run_json(folder: Folder, found: Verified) -> StoredRun | None:
 
 
 def _verify_checkpoints(folder: Folder, stored: StoredRun | None, found: Verified) -> None:
+    promised = promised_step(folder)
     names = manifest_names(folder)
-    if not names and folder.get(layout.CHECKPOINTED, 1) is not None:
-        found.damage.append("all manifests are missing")
+    if lost := lost_manifest(names, promised):
+        found.damage.append(lost)
     whole: set[str] = set()
     for name in names:
         found.files += 1
