@@ -187,6 +187,7 @@ def test_the_tables_of_a_target_are_written_once(tmp_path: Path) -> None:
         b"",
         b"[]",
         b'{"tables": 3}',
+        b'{"frames": 4, "tables": {}}',
         b'{"tables": {"episodes": "../../secret.parquet"}}',
         b'{"tables": {"episodes": ["tables/x.parquet"]}}',
     ],

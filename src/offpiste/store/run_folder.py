@@ -212,6 +212,8 @@ def finished_tables(folder: Folder, frames: int) -> dict[str, TableFile]:
     values = documents.read(folder, name) or {}
     try:
         plain = documents.unsigned(values)
+        if plain.get("frames", frames) != frames:
+            raise ValueError(f"it is that of a run at {plain['frames']!r:.100} frames")
         tables, sums = plain.get("tables", {}), plain.get("checksums", {})
         wrong = [name for name in tables.values() if not (isinstance(name, str) and _FINISHED_TABLE.fullmatch(name))]
         if wrong:
