@@ -86,6 +86,14 @@ def test_a_command_notices_that_the_newest_manifest_is_gone(
     )
 
 
+def test_a_manifest_under_the_name_of_another_is_damaged(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    older, newer = manifest_names(Folder(run))
+    shutil.copy(run / "manifests" / older, run / "manifests" / newer)
+    assert main(["digest", str(run)]) == 0
+    warning = f"a newer one is broken: manifests/{newer} is damaged: it is that of step 30"
+    assert warning in capsys.readouterr().err
+
+
 def test_a_run_whose_newest_manifest_is_gone_resumes_from_the_older_one_and_says_so(run: Path) -> None:
     again = Path(shutil.copytree(run, run.with_name("again")))
     (run / "manifests" / manifest_names(Folder(run))[-1]).unlink()

@@ -97,6 +97,8 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
         step, objects = manifest.get("step"), manifest.get("objects")
         if type(step) is not int or not 0 <= step <= MAX_STEP or not isinstance(objects, dict):
             raise ValueError("step and objects must be a count and a table")
+        if step != _step(name):
+            raise ValueError(f"it is that of step {step:,}")
         manifest["objects"] = {key: vars(from_dict(Entry, entry, f"{key}.")) for key, entry in objects.items()}
     except (ValueError, ConfigError) as error:
         raise CheckpointError(f"manifests/{name} is damaged: {error!s:.300}") from None
