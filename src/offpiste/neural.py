@@ -110,7 +110,7 @@ def load_adam(optimizer: torch.optim.Adam, network: nn.Module, arrays: Mapping[s
         moments = {key: torch.empty_like(parameter) for key in ("exp_avg", "exp_avg_sq")}
         for key, moment in moments.items():
             moment.copy_(_tensor(arrays[f"{prefix}{name}/{key}"]))
-        step = _tensor(arrays[f"{prefix}{name}/step"]).to(parameter.device)
+        step = _tensor(arrays[f"{prefix}{name}/step"]).reshape(()).to(parameter.device)  # read as one number, unchecked
         optimizer.state[parameter] = {"step": step, **moments}
 
 
@@ -133,4 +133,4 @@ def _any_array(value: Tensor | float) -> NDArray[Any]:
 
 
 def _tensor(array: NDArray[np.float32]) -> Tensor:
-    return torch.from_numpy(array.copy())
+    return torch.from_numpy(np.array(array, np.float32))

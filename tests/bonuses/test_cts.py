@@ -388,6 +388,40 @@ def test_a_state_cut_short_is_refused() -> None:
         new_cts().load_state(state)
 
 
+@pytest.mark.parametrize(
+    ("table", "row", "column", "value"),
+    [
+        ("children", 0, 0, 2**32 - 1),  # far outside
+        ("children", 0, 0, 2**20 - 1),  # in the table, but not in use
+        ("children", 0, 0, PIXELS + 3),  # the child of another
+        ("children", 0, 0, 5),  # a root
+        ("counts", 7, 2, 1_000),
+        ("leaf_counts", PIXELS, 8, 9),
+        ("weights", 3, 0, 0.0),
+        ("weights", 3, 1, 2.0),
+        ("weights", 3, 0, math.nan),
+    ],
+)
+def test_nodes_that_are_no_trees_are_refused(table: str, row: int, column: int, value: float) -> None:
+    """Learning would write outside of its tables, or divide by zero."""
+    bonus = new_cts()
+    for frame in np.random.default_rng(12).integers(0, 256, (3, 84, 84), np.uint8):
+        bonus.observe(transition(frame))
+    new_cts().load_state(bonus.state())
+    rows = getattr(bonus._trees.nodes, table)
+    assert rows[row, column] != value
+    rows[row, column] = value
+    with pytest.raises((CheckpointError, IndexError), match=r"no trees|out of bounds"):
+        new_cts().load_state(bonus.state())
+
+
+@pytest.mark.parametrize("used", [[0, 0], [PIXELS, PIXELS + 1], [2**40, PIXELS], [-1, -1]])
+def test_more_or_fewer_nodes_than_there_are_are_refused(used: list[int]) -> None:
+    state = new_cts().state() | {"used": used}
+    with pytest.raises((CheckpointError, ValueError), match="the checkpoint is broken"):
+        new_cts().load_state(state)
+
+
 def test_observing_changes_no_input_and_no_generator_and_sees_the_newest_frame_only() -> None:
     generator = stream(0, "bonus")
     bonus = Cts(CtsOptions(), Context("montezuma_revenge", 18, 4, (84, 84), generator))

@@ -1,6 +1,7 @@
 """Damage to a store and mixed-up runs are reported by every command, never used in silence."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run.digest import digest
 from offpiste.run.train import train
-from offpiste.store import documents
+from offpiste.store import arrays, documents
 from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
@@ -196,6 +197,21 @@ def test_an_object_that_is_whole_but_not_ours_is_refused(run: Path, capsys: pyte
         assert "is whole, but cannot be restored by this version" in capsys.readouterr().err
     with pytest.raises(CheckpointError, match="is whole, but cannot be restored"):
         train(replace(LONGER, frames=90), folder)
+
+
+@pytest.mark.parametrize("value", ["many", math.inf, -(2**70)])
+def test_a_bonus_whose_state_is_whole_but_not_ours_is_not_watched(
+    run: Path, value: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = newest(run, "bonus")
+    data = arrays.pack(arrays.unpack(file.read_bytes()) | {"seen": value})
+    file.write_bytes(data)
+    manifest = run / "manifests" / manifest_names(Folder(run))[-1]
+    content = documents.unsigned(json.loads(manifest.read_text()))
+    content["objects"]["bonus"] |= {"bytes": len(data), "blake2b": documents.checksum(data)}
+    manifest.write_text(json.dumps(documents.signed(content)))
+    assert main(["watch", str(run), "--out", f"{run}.gif", "--steps", "3"]) == 1
+    assert "broken" in (printed := capsys.readouterr().err) or "is whole, but cannot be restored" in printed
 
 
 def test_a_digest_asks_for_no_more_memory_than_the_replay_has(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

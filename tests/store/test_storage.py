@@ -54,6 +54,12 @@ def test_a_listing_is_sorted_and_has_direct_children_only(folder: Folder) -> Non
     assert folder.list("inner/deeper") == ["e"]
 
 
+def test_a_pipe_is_no_object_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert Folder(tmp_path).get("pipe") is None
+    assert Folder(tmp_path).list() == []
+
+
 def test_a_missing_folder_lists_as_empty(folder: Folder) -> None:
     assert folder.list() == []
     folder.put("object", b"x")

@@ -23,6 +23,7 @@ DEPTH = 4
 NEIGHBOURS = ((0, -1), (-1, 0), (-1, -1), (-1, 1))
 """The context of a pixel, the most informative neighbour first: left, up, up-left, up-right."""
 LEVEL = 1
+_ROUNDING = 1e-6
 PIECE_BYTES = 2**22
 
 
@@ -102,9 +103,12 @@ class ContextTrees:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
-        self.seen = state["seen"]
+        self.seen = int(state["seen"])
         self.nodes = self._roots()
         self.nodes.used[:] = state["used"]
+        most = [len(self.nodes.counts), len(self.nodes.leaf_counts)]
+        if (self.nodes.used < self.shape[0] * self.shape[1]).any() or (self.nodes.used > most).any():
+            raise CheckpointError(f"the trees cannot have {state['used']} nodes; the checkpoint is broken")
         for name, rows in _rows_in_use(self.nodes).items():
             with zstandard.ZstdDecompressor().stream_reader(state[name]) as reader:
                 found = reader.readinto(rows.data.cast("B"))
@@ -112,6 +116,31 @@ class ContextTrees:
                 raise CheckpointError(
                     f"the {name} of the trees must be {rows.nbytes:,} bytes, got {found:,}; the checkpoint is broken"
                 )
+        if not self._are_trees():
+            raise CheckpointError("the nodes are no trees, or their numbers no counts; the checkpoint is broken")
+
+    def _are_trees(self) -> bool:
+        """Whether each node is the child of one other, and counts and weights add up.
+
+        Learning writes wherever a child's index points, without a check, and a checkpoint may be a stranger's.
+        """
+        inner, leaves = self.nodes.used.tolist()
+        pixels = self.shape[0] * self.shape[1]
+        levels = [np.arange(pixels, dtype=np.uint32)]
+        for _ in range(self.depth):
+            below = self.nodes.children[levels[-1]]
+            levels.append(below[below > 0])
+        reached = np.sort(np.concatenate(levels[: max(1, self.depth)]))
+        reached_leaves = np.sort(np.concatenate([levels[0], *levels[max(1, self.depth) :]]))
+        counts = [self.nodes.counts[:inner], self.nodes.leaf_counts[:leaves]]
+        weights = self.nodes.weights[:inner]
+        return (
+            np.array_equal(reached, np.arange(inner))
+            and np.array_equal(reached_leaves, np.arange(leaves))
+            and all((rows[:, :-1].sum(axis=1, dtype=np.int64) == rows[:, -1]).all() for rows in counts)
+            and all(int(rows[:, -1].max()) <= self.seen for rows in counts)
+            and bool((weights > 0).all() and (np.abs(weights.sum(axis=1) - 1) < _ROUNDING).all())
+        )
 
     def _roots(self) -> Nodes:
         pixels = self.shape[0] * self.shape[1]

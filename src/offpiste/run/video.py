@@ -7,7 +7,9 @@ import math
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.agent.rainbow import Rainbow
-from offpiste.bonuses.base import Bonus
+from offpiste.bonuses.base import Bonus, Transition
 from offpiste.bonuses.registry import is_declared
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
@@ -37,6 +39,7 @@ FORMATS = (".mp4", ".gif")
 HEIGHT, SCREEN_WIDTH, PANEL_WIDTH = 420, 480, 320
 CHART_STEPS = 150
 _MAP_PIXELS = 128
+_MAX_DRAWN = 1e30
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230), (233, 180, 86)
 
@@ -75,11 +78,23 @@ def render_episode(
     if bonus is not None:
         with refuse_unfit(folder):
             bonus.load_state(arrays.unpack(found[model]))
-    return _play(config, world, agent, evaluation_policy(config, agent, seed), bonus, steps)
+    observe = None if bonus is None else partial(_observe, folder, name, bonus)
+    return _play(config, world, agent, evaluation_policy(config, agent, seed), observe, steps)
+
+
+def _observe(folder: Folder, name: str, bonus: Bonus, transition: Transition) -> float:
+    """Return the intrinsic reward; an error of a bonus of ours is one of the state that it was restored from."""
+    with nullcontext() if ":" in name else refuse_unfit(folder):
+        return bonus.observe(transition)
 
 
 def _play(
-    config: RunConfig, world: World, agent: Rainbow, policy: Policy, bonus: Bonus | None, steps: int
+    config: RunConfig,
+    world: World,
+    agent: Rainbow,
+    policy: Policy,
+    observe: Callable[[Transition], float] | None,
+    steps: int,
 ) -> Iterator[VideoFrame]:
     total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
     location, visited = find(config.game).location, Counter[tuple[int, int, int]]()
@@ -91,10 +106,10 @@ def _play(
 
     for transition in islice(episode(world, policy_that_records), steps):
         screen, value, ram = before.pop()  # as they were when the action was chosen
-        intrinsic = 0.0 if bonus is None else bonus.observe(transition)
+        intrinsic = 0.0 if observe is None else observe(transition)
         total += transition.reward
         rewards.append(transition.reward)
-        bonuses.append(intrinsic)
+        bonuses.append(float(np.clip(np.nan_to_num(intrinsic), -_MAX_DRAWN, _MAX_DRAWN)))
         texts = [
             config.game,
             config.method,
@@ -103,9 +118,9 @@ def _play(
             f"Q {value:.3g}",
             f"return {total:g}",
             f"reward {transition.reward:g}",
-            f"bonus {intrinsic:.3g}" if bonus is not None else "no bonus",
+            f"bonus {intrinsic:.3g}" if observe is not None else "no bonus",
         ]
-        frame = _compose(screen, texts, rewards, bonuses if bonus is not None else None)
+        frame = _compose(screen, texts, rewards, bonuses if observe is not None else None)
         if location is not None:
             cell = location.position(ram)
             visited[cell] += 1

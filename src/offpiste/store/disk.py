@@ -1,6 +1,7 @@
 """Objects as files on a disk, written whole or not at all."""
 
 import os
+import stat
 import time
 import uuid
 from contextlib import suppress
@@ -41,10 +42,13 @@ class Disk:
         _sync_folder(target.parent)
 
     def get(self, path: str, max_bytes: int | None) -> bytes | None:
-        """Return the bytes of a file, or None if there is none."""
+        """Return the bytes of a file, or None if there is none; a pipe, which may never end, is none."""
         try:
-            with Path(path).open("rb") as source:
-                size = os.fstat(source.fileno()).st_size  # reading allocates as much as it is asked for
+            with open(path, "rb", opener=_open_at_once) as source:
+                about = os.fstat(source.fileno())
+                if not stat.S_ISREG(about.st_mode):
+                    return None
+                size = about.st_size  # reading allocates as much as it is asked for
                 return source.read(size if max_bytes is None else min(max_bytes, size))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
@@ -60,8 +64,8 @@ class Disk:
                     folders.append(name)
                 elif entry.is_file() and not name.endswith(UNFINISHED):
                     with suppress(FileNotFoundError):  # deleted in the meantime
-                        stat = entry.stat()
-                        files[name] = Stat(stat.st_size, stat.st_mtime)
+                        about = entry.stat()
+                        files[name] = Stat(about.st_size, about.st_mtime)
         return files, folders
 
     def delete(self, path: str) -> None:
@@ -91,6 +95,11 @@ def _make_folder(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     for folder in new:
         _sync_folder(folder.parent)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; opening a pipe does not wait for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _sync_folder(path: Path) -> None:
