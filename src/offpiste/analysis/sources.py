@@ -15,14 +15,7 @@ from offpiste.store import arrays, layout
 from offpiste.store.attempts import read_attempts
 from offpiste.store.bundle import Bundle
 from offpiste.store.documents import checksum, read_run
-from offpiste.store.manifests import (
-    lost_manifest,
-    manifest_names,
-    promised_step,
-    read_manifest,
-    read_object,
-    refuse_foreign,
-)
+from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.parquet import MAX_TABLE_BYTES, check_parquet, conform, read_parquet
 from offpiste.store.records import LOGGED, cells_table, schema
 from offpiste.store.run_folder import TableFile
@@ -86,10 +79,9 @@ class Source:
         if table not in (*LOGGED, "cells"):
             return None
         key = layout.CELLS if table == "cells" else layout.RECORDS
-        promised = promised_step(self.folder)
-        names = manifest_names(self.folder)
-        if lost := lost_manifest(names, promised):
-            warnings.append(LoadWarning("damaged checkpoint", self.name, lost))
+        names, missing = list_manifests(self.folder)
+        if missing:
+            warnings.append(LoadWarning("damaged checkpoint", self.name, missing))
         stored = read_run(self.folder) if names else None
         for name in reversed(names):
             try:

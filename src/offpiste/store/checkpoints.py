@@ -24,11 +24,9 @@ from offpiste.store.documents import checksum, read_run
 from offpiste.store.manifests import (
     FORMAT,
     is_whole,
-    lost_manifest,
-    manifest_names,
+    list_manifests,
     memory_bytes,
     object_names,
-    promised_step,
     read_manifest,
     read_object,
     refuse_foreign,
@@ -256,10 +254,9 @@ def _manifests(folder: Folder, broken: list[str]) -> Iterator[tuple[str, dict[st
 
     Raises Foreign at a manifest of another run, so that nobody continues with what is left of this one.
     """
-    promised = promised_step(folder)
-    names = manifest_names(folder)
-    if lost := lost_manifest(names, promised):
-        broken.append(lost)
+    names, missing = list_manifests(folder)
+    if missing:
+        broken.append(missing)
     stored = read_run(folder) if names else None
     for name in reversed(names):
         try:

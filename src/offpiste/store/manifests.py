@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -41,6 +41,22 @@ def manifest_names(folder: Folder) -> list[str]:
     return sorted((name for name in folder.list(layout.MANIFESTS) if name.endswith(".json")), key=_manifest_order)
 
 
+def list_manifests(folder: Folder) -> tuple[list[str], str]:
+    """Return the names of all manifests, oldest first, and a message if one is missing that must be there.
+
+    Once a first checkpoint was complete there is one; and of a run that finished, there is one of that step or later.
+    The mark and the tables that say so are written after the manifest, and hence read before it is looked for.
+    """
+    finished = max(map(_step, folder.list(layout.FINISHED_TABLES)), default=-1)
+    had_any = finished >= 0 or folder.get(layout.CHECKPOINTED, 1) is not None
+    names = manifest_names(folder)
+    if not names:
+        return names, "all manifests are missing" if had_any else ""
+    if _step(names[-1]) < finished:
+        return names, f"the run finished at step {finished:,}, and the manifest of that checkpoint is missing"
+    return names, ""
+
+
 def _manifest_order(name: str) -> tuple[int, tuple[int, str]]:
     return _step(name), attempt_order(name)
 
@@ -48,24 +64,6 @@ def _manifest_order(name: str) -> tuple[int, tuple[int, str]]:
 def _step(name: str) -> int:
     step = _STEP.match(name)
     return int(step[0]) if step else -1
-
-
-def promised_step(folder: Folder) -> int:
-    """Return the least step that the newest checkpoint can have; -1 if there may be none yet.
-
-    It is the step at which the run last finished, or 0 once a first checkpoint was complete. What says so is written
-    after the manifest; hence call this before listing the manifests.
-    """
-    finished = max(map(_step, folder.list(layout.FINISHED_TABLES)), default=-1)
-    return 0 if finished < 0 and folder.get(layout.CHECKPOINTED, 1) is not None else finished
-
-
-def lost_manifest(names: Sequence[str], promised: int) -> str:
-    """Return which manifest is missing among these, as a message; empty if none is."""
-    if not names:
-        return "all manifests are missing" if promised >= 0 else ""
-    missing = f"the run finished at step {promised:,}, and the manifest of that checkpoint is missing"
-    return missing if max(_step(names[-1]), 0) < promised else ""
 
 
 def refuse_foreign(folder: Folder, name: str, manifest: Mapping[str, Any], identity: Mapping[str, str]) -> None:

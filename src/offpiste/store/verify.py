@@ -10,14 +10,7 @@ from offpiste.errors import CheckpointError, Damaged
 from offpiste.store import documents, layout, parquet, records
 from offpiste.store.attempts import attempt_names
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
-from offpiste.store.manifests import (
-    lost_manifest,
-    manifest_names,
-    promised_step,
-    read_manifest,
-    read_object,
-    refuse_foreign,
-)
+from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.run_folder import TableFile, finished_frames_all, finished_tables
 from offpiste.store.storage import Folder
 
@@ -64,10 +57,9 @@ def _verify_run_json(folder: Folder, found: Verified) -> StoredRun | None:
 
 
 def _verify_checkpoints(folder: Folder, stored: StoredRun | None, found: Verified) -> None:
-    promised = promised_step(folder)
-    names = manifest_names(folder)
-    if lost := lost_manifest(names, promised):
-        found.damage.append(lost)
+    names, missing = list_manifests(folder)
+    if missing:
+        found.damage.append(missing)
     whole: set[str] = set()
     for name in names:
         found.files += 1

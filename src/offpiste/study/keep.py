@@ -11,7 +11,6 @@ save finds the manifest of a newer attempt and deletes nothing.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from offpiste.errors import CheckpointError, Damaged, Superseded
@@ -19,15 +18,7 @@ from offpiste.store import arrays, layout
 from offpiste.store.attempts import attempt_names
 from offpiste.store.checkpoints import delete_unneeded, stop_if_superseded
 from offpiste.store.documents import checksum, read_run, read_status
-from offpiste.store.manifests import (
-    lost_manifest,
-    manifest_names,
-    promised_step,
-    read_manifest,
-    read_object,
-    refuse_foreign,
-    write_manifest,
-)
+from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign, write_manifest
 from offpiste.store.run_folder import finished_frames, finished_tables
 from offpiste.store.storage import Folder
 
@@ -40,10 +31,10 @@ def keep_results(folder: Folder) -> None:
     status, attempts = read_status(folder), attempt_names(folder)
     if status.state != "finished" or status.attempt not in attempts[-1:]:
         return
-    attempt, promised, names = status.attempt, promised_step(folder), manifest_names(folder)
+    attempt, (names, missing) = status.attempt, list_manifests(folder)
     if not names:
         raise CheckpointError(f"{folder.location} holds no checkpoint to keep results of; train the run first")
-    newest, manifest = names[-1], _verified(folder, names, promised)
+    newest, manifest = names[-1], _verified(folder, names[-1], missing)
     if layout.REPLAY in manifest["objects"]:
         manifest = _only_results(folder, manifest, attempt)
         newest = f"{manifest['step']:012d}-{attempt}.json"
@@ -56,12 +47,11 @@ def keep_results(folder: Folder) -> None:
     folder.put(layout.RESULTS, json.dumps({"step": manifest["step"], "kept": sorted(manifest["objects"])}).encode())
 
 
-def _verified(folder: Folder, names: Sequence[str], promised: int) -> dict[str, Any]:
+def _verified(folder: Folder, name: str, missing: str) -> dict[str, Any]:
     """Return the newest manifest; CheckpointError if what is to be kept of its checkpoint or the tables is damaged."""
-    name = names[-1]
     try:
-        if lost := lost_manifest(names, promised):
-            raise CheckpointError(lost)
+        if missing:
+            raise CheckpointError(missing)
         manifest = read_manifest(folder, name)
         stored = read_run(folder)
         refuse_foreign(folder, name, manifest, {} if stored is None else stored.identity)
