@@ -28,16 +28,14 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, change_object, damage
+from benchmarks.faults.fuzz_pages import Marks, open_pages
 from benchmarks.faults.fuzz_workers import CRASHED, Ended, forked
-from benchmarks.faults.hostile_page import POLICY, counting_server, look
-from benchmarks.shared.chromium import Chromium
 from offpiste.cli import main as offpiste
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
@@ -115,23 +113,6 @@ def fuzz(cases: list[Case], seed: int, scratch: Path, processes: int = 1, keep: 
         result = scratch / f"lane-{index}.json"
         found += json.loads(result.read_text()) if result.exists() else [f"a process of ours ended with {status}"]
     return found
-
-
-def open_pages(scratch: Path) -> list[str]:
-    """Open the pages of hostile stores in a browser, without the policy that would stop them; return what they did."""
-    pages = sorted((scratch / "pages").glob("*.html"))
-    failures = []
-    with counting_server() as (_, requests), Chromium() as browser:
-        known = look(browser, requests, scratch / "whole" / "case" / "report" / "index.html")
-        for page in pages:
-            page.write_text(POLICY.sub("", page.read_text(encoding="utf-8"), count=1), encoding="utf-8")
-            seen = look(browser, requests, page)
-            foreign = seen.marks - known.marks
-            if seen.harm or seen.asked or seen.console or foreign or seen.schemes - known.schemes:
-                did = f"{seen.harm}, {seen.asked} requests, {sorted(foreign)}, {seen.console}, {seen.schemes}"
-                failures.append(f"hostile {page.stem}, in the browser: {did}")
-    print(f"{len(pages)} pages of hostile stores opened in Chromium")
-    return failures
 
 
 def _lane(index: int, cases: list[Case], whole: "Whole", seed: int, scratch: Path, keep: Path | None) -> None:
@@ -391,26 +372,6 @@ def leaks(lane: Path, name: str, ended: Ended) -> list[str]:
             found.append(f"made {path.name}")
             path.unlink()
     return found
-
-
-class Marks(HTMLParser):
-    """The kinds of tags of a page, each with the names of its attributes."""
-
-    def __init__(self, page: Path) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.feed(page.read_text(errors="replace"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record a tag, and any value of a link that a browser would run."""
-        live = [name for name, value in attrs if (value or "").strip().lower().startswith(("javascript:", "http"))]
-        self.found.add(" ".join([tag, *sorted(name for name, _ in attrs), *(f"live {name}" for name in live)]))
-
-    def beyond(self, harmless: set[str]) -> list[str]:
-        """Return what may do harm: scripts, handlers of events, frames, and links that run."""
-        words = {word for mark in self.found - harmless for word in mark.split()}
-        live = {word for word in words if word.startswith("on")} | words & {"script", "iframe", "object", "live"}
-        return [f"live tags in the page: {sorted(self.found - harmless)[:3]}"] if live else []
 
 
 if __name__ == "__main__":
