@@ -7,6 +7,7 @@ an untrusted file from exhausting memory; the largest network and the largest em
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -275,7 +276,12 @@ def identity(config: RunConfig) -> dict[str, Any]:
 
 def later_defaults() -> dict[str, Any]:
     """Return, by dotted key, the settings that an older run.json lacks, with their values."""
-    default = RunConfig()
+    return _later_defaults(RunConfig)
+
+
+@functools.cache  # a thousand runs ask for it
+def _later_defaults(kind: type[RunConfig]) -> dict[str, Any]:
+    default = kind()
     old = flatten(_fingerprinted(default))
     return {key: value for key, value in identity(default).items() if key not in old}
 

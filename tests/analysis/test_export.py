@@ -62,6 +62,15 @@ def test_csv_files_have_every_row_with_its_run(store: Path, tmp_path: Path, caps
     assert {(row["game"], row["seed"]) for row in rows} == {(run.game, str(run.seed)) for run in results.runs}
 
 
+@pytest.mark.parametrize("tool", ["csv", "tensorboard"])
+def test_a_file_in_the_way_is_an_error_with_its_name(
+    store: Path, tool: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("")
+    assert main(["export", str(store), "--to", tool, "--out", str(tmp_path / "out")]) == 1
+    assert f"cannot write the export to {tmp_path / 'out'}" in capsys.readouterr().err
+
+
 def test_tensorboard_shows_live_what_an_export_shows_later(store: Path, tmp_path: Path) -> None:
     assert main(["export", str(store), "--to", "tensorboard", "--out", str(tmp_path)]) == 0
     (run,) = offpiste.load(str(store)).runs

@@ -163,6 +163,20 @@ def test_names_with_wildcards_are_names(tmp_path: Path) -> None:
     assert load(store).columns("SELECT max(return_mean) FROM iterations") == [[3.0]]
 
 
+@pytest.mark.parametrize("name", ["return_mean=0.5", "steps=7", "run=3", "filename=x", "steps=many", "iteration=1"])
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path, name: str) -> None:
+    for path in (tmp_path / name, tmp_path / "store" / name):
+        write_run(Folder(path), config_of(), THREE)
+    for store in (tmp_path / name, tmp_path / "store"):
+        results = load(store)
+        assert results.warnings == []
+        assert results.columns("SELECT iteration, steps, return_mean FROM iterations ORDER BY ALL") == [
+            [1, 2, 3],
+            [100, 100, 100],
+            [1.0, 2.0, 3.0],
+        ]
+
+
 def test_where_there_is_no_run_it_says_so(store: Folder) -> None:
     with pytest.raises(StoreError, match="there is no run below"):
         load(store)
@@ -200,6 +214,17 @@ def drop_column(name: str) -> Callable[[Path], object]:
     return drop
 
 
+def change_column(table: str, name: str, *values: int | None) -> Callable[[Path], object]:
+    """Replace a column, in which an older file has no checksum and a stranger's has a right one."""
+
+    def change(run: Path) -> None:
+        rows = pq.ParquetFile(run / f"{table}.parquet").read()
+        column = pa.array(values, rows.schema.field(name).type)
+        pq.write_table(rows.set_column(rows.column_names.index(name), name, column), run / f"{table}.parquet")
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("harm", "kind", "message", "left"),
     [
@@ -214,6 +239,11 @@ def drop_column(name: str) -> Callable[[Path], object]:
         (add_column("run"), "damaged table", "neither run nor filename", 1),
         (add_column("FileName"), "damaged table", "neither run nor filename", 1),
         (drop_column("steps"), "damaged table", "steps is missing", 1),
+        (change_column("iterations", "iteration", 1, 2, 10**9), "damaged table", "must be numbered from 1", 1),
+        (change_column("iterations", "iteration", 1, 2, 2**63 - 1), "damaged table", "iteration must be within", 1),
+        (change_column("iterations", "iteration", 0, 1, 2), "damaged table", "must be numbered from 1", 1),
+        (change_column("iterations", "iteration", 1, 2, None), "damaged table", "without empty values", 1),
+        (change_column("iterations", "end_step", 1, -(2**63), 2), "damaged table", "end_step must be within", 1),
         (lambda run: (run / "iterations.parquet").unlink(), "no records", "not one iteration", 1),
     ],
 )
@@ -233,10 +263,21 @@ def test_a_bad_run_is_named_and_the_good_one_is_read(
     assert list(scores_by_game(summarise(results))["freeway"]["epsilon_greedy"].values()) == [2.0]
 
 
-def test_episodes_that_cannot_be_read_are_named_when_they_are_asked_for(store: Folder) -> None:
+@pytest.mark.parametrize(
+    "harm",
+    [
+        cut("episodes.parquet"),
+        change_column("episodes", "end_step", 1, 2, None),
+        change_column("episodes", "end_step", -(2**63), 2, 3),
+        change_column("episodes", "first_reward_step", None, 2**63 - 1, 3),
+    ],
+)
+def test_episodes_that_cannot_be_read_are_named_when_they_are_asked_for(
+    store: Folder, harm: Callable[[Path], object]
+) -> None:
     bad = write_run(store, config_of(seed=0), THREE)
     write_run(store, config_of(seed=1), THREE)
-    cut("episodes.parquet")(path_of(store, bad))
+    harm(path_of(store, bad))
     results = load(store)
     first, second = summarise(results)
     assert kinds(results.warnings) == ["damaged table"]
@@ -493,6 +534,33 @@ def test_links_are_followed_but_never_in_circles(store: Folder, tmp_path: Path) 
     results = load(store)
     assert [run.name for run in results.runs] == ["elsewhere-0/freeway/epsilon_greedy/seed-1", name]
     assert results.warnings == []
+
+
+def test_a_link_to_itself_or_within_a_store_is_nothing(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    root = path_of(store, "")
+    for place in (root, root / name):
+        (place / "loop").symlink_to("loop")
+    (root / "alias").symlink_to("freeway")
+    (root / "published").write_text("a file, not a folder")
+    results = load(store)
+    assert [run.name for run in results.runs] == [name]
+    assert results.warnings == []
+
+
+def test_a_run_whose_name_a_terminal_would_obey_is_named_and_the_others_are_read(store: Folder) -> None:
+    name = write_run(store, config_of(), THREE)
+    write_run(store.below("\x1b]0;x\x07"), config_of(seed=1), THREE)
+    results = load(store)
+    assert [run.name for run in results.runs] == [name]
+    assert kinds(results.warnings) == ["folder not read"]
+    assert "rename it" in results.warnings[0].message
+
+
+def test_a_folder_with_one_entry_named_as_a_part_of_a_run_is_no_run(store: Folder) -> None:
+    write_run(store, config_of(), THREE)
+    path_of(store, "lib/objects").mkdir(parents=True)
+    assert load(store).warnings == []
 
 
 def test_a_folder_whose_name_is_no_text_is_named_and_the_others_are_read(store: Folder) -> None:

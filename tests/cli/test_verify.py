@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.load import load
+from offpiste.analysis.reference import import_dopamine
 from offpiste.cli import main
 from offpiste.methods import base_run
 from offpiste.parsing import from_dict
@@ -46,7 +48,7 @@ def test_a_whole_store_is_whole_and_unchanged(store: Path, capsys: pytest.Captur
     code, out, err = verify(store, capsys)
     assert (code, err) == (0, "")
     assert out.startswith("1 runs: all whole; ")
-    assert "without a checksum" not in out
+    assert "without a recorded checksum" not in out
     assert {file: file.read_bytes() for file in store.rglob("*") if file.is_file()} == before
     keep_results(Folder(store / NAME))
     assert verify(store, capsys)[0] == 0
@@ -78,7 +80,7 @@ def test_every_file_that_was_changed_is_named(store: Path, capsys: pytest.Captur
 def test_every_file_that_is_missing_is_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in signed_files(store):
         if file.parent.name in ("attempts", "manifests") or file.name.startswith(("finished-", "status")):
-            continue  # nothing lists them
+            continue  # nothing lists each of them
         whole = file.read_bytes()
         file.unlink()
         code, _, err = verify(store, capsys)
@@ -101,6 +103,75 @@ def test_manifests_that_are_missing_and_runs_that_are_mixed_up_are_named(
     assert "all manifests are missing" in err
 
 
+def test_marks_and_attempts_that_are_missing_are_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(store / NAME / "attempts")
+    for mark in (store / NAME).glob("finished-*"):
+        mark.unlink()
+    code, _, err = verify(store, capsys)
+    assert code == 1
+    assert "attempts/ is empty" in err
+    assert "the mark of a run that finished is missing, finished-000000000060.json" in err
+
+
+@pytest.mark.parametrize("state", ["finished", "paused"])
+def test_the_records_of_another_run_are_named_and_not_used(
+    store: Path, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    train(replace(RUN, seed=1, frames=60), Folder(other))
+    for run in (store / NAME, other):
+        if state == "paused":
+            shutil.rmtree(run / "tables")
+            for mark in run.glob("finished-*"):
+                mark.unlink()
+            status = documents.unsigned(json.loads((run / "status.json").read_text())) | {"state": state}
+            (run / "status.json").write_text(json.dumps(documents.signed(status)))
+    before = load(str(store)).columns("SELECT game_return FROM episodes ORDER BY end_step")
+    for file in [*other.glob("*.parquet"), *other.glob("finished-*"), other / "status.json", *other.glob("tables/*")]:
+        target = store / NAME / file.relative_to(other)
+        target.write_bytes(file.read_bytes())
+    code, _, err = verify(store, capsys)
+    assert code == 1
+    assert "belongs to another run: run_id 'deep_sea_3/cts/seed-1' for 'deep_sea_3/cts/seed-0'" in err
+    results = load(str(store))
+    assert "damaged status.json" in {warning.kind for warning in results.warnings}
+    assert results.columns("SELECT game_return FROM episodes ORDER BY end_step") == before
+
+
+def test_a_damaged_table_mark_and_status_are_written_anew_by_training_again(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = store / NAME
+    for files in (run.glob("tables/*-episodes.parquet"), run.glob("finished-*60.json"), run.glob("status.json")):
+        for file in files:
+            file.write_bytes(file.read_bytes()[:-9])
+        code, _, err = verify(store, capsys)
+        assert code == 1
+        assert "training a run again writes damaged tables, marks and status.json anew" in err
+        train(replace(RUN, frames=60), Folder(run))
+        for file in run.glob("tables/000000000030-*"):  # of the shorter run, which this one does not mend
+            file.unlink()
+        (run / "finished-000000000030.json").unlink(missing_ok=True)
+        assert verify(store, capsys)[0] == 0
+
+
+def test_imported_curves_are_verified(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"Agent": "Rainbow", "Iteration": number, "Value": float(number)} for number in range(3)]
+    (tmp_path / "freeway.json").write_text(json.dumps(rows))
+    import_dopamine([tmp_path / "freeway.json"], Folder(store))
+    assert verify(store, capsys)[0] == 0
+    (imported,) = (store / "published").iterdir()
+    whole = imported.read_text()
+    assert "2.0]" in whole
+    for data in (whole.replace("2.0]", "92.0]"), whole[:-1]):
+        imported.write_text(data)
+        code, _, err = verify(store, capsys)
+        assert code == 1
+        assert f"published/{imported.name}: " in err
+        assert "import it again" in err
+        assert load(str(store)).published == ()
+
+
 def test_runs_of_an_older_version_are_read_where_they_have_no_checksum(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +179,7 @@ def test_runs_of_an_older_version_are_read_where_they_have_no_checksum(
     bad, good = (write_run(folder, config_of(seed=seed), THREE) for seed in (0, 1))
     code, out, _ = verify(tmp_path, capsys)
     assert code == 0
-    assert out == "2 runs: all whole; 8 files, 0.00 GB, 8 of them without a checksum, by an older version\n"
+    assert out == "2 runs: all whole; 8 files, 0.00 GB, 8 of them without a recorded checksum\n"
     (tmp_path / bad / "episodes.parquet").write_bytes(b"PAR1")
     code, out, err = verify(tmp_path, capsys)
     assert (code, out[:19]) == (1, "2 runs: 1 damaged; ")

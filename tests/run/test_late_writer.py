@@ -175,8 +175,8 @@ def test_tables_that_a_late_writer_has_put_over_newer_ones_are_not_read(tmp_path
 def test_the_tables_of_a_target_are_written_once(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     for content in (b"first", b"second"):
-        mark_finished(folder, 8, begin_attempt(folder, {}), 2, {"episodes": content})
-    (table,) = finished_tables(folder, 8).values()
+        mark_finished(folder, {}, 8, begin_attempt(folder, {}), 2, {"episodes": content})
+    (table,) = finished_tables(folder, 8, {}).values()
     assert folder.get(table.name) == b"first"
     assert folder.list("tables") == [table.name.removeprefix("tables/")]
 
@@ -196,7 +196,7 @@ def test_a_damaged_or_hostile_mark_names_no_tables(tmp_path: Path, mark: bytes) 
     folder = Folder(tmp_path)
     folder.put("finished-000000000008.json", mark)
     with pytest.raises(Damaged, match=r"finished-000000000008\.json in .* is damaged"):
-        finished_tables(folder, 8)
+        finished_tables(folder, 8, {})
 
 
 def test_a_finished_run_whose_checkpoints_are_missing_is_not_restarted(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_finished_run_whose_checkpoints_are_missing_is_not_restarted(tmp_path:
         for name in folder.list(part):
             folder.delete(f"{part}/{name}")
     before = from_parquet(folder.get("episodes.parquet") or b"")
-    with pytest.raises(CheckpointError, match=r"is whole; nothing was changed.*: all manifests are missing"):
+    with pytest.raises(CheckpointError, match=r"is whole; no file of it was changed.*: all manifests are missing"):
         train(RUN, folder)
     for name in ("checkpointed.json", *(f"tables/{name}" for name in folder.list("tables"))):
         folder.delete(name)  # an older version did not write them

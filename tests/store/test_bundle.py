@@ -113,8 +113,9 @@ def nested(depth: int) -> str:
     [
         ("", "damaged manifest.json"),
         ("{", "damaged manifest.json"),
-        ("[]", "it must be a table with the key 'bundle'"),
-        ('"bundle"', "it must be a table with the key 'bundle'"),
+        ("[]", "it must be a table, got list"),
+        ("{}", "it must be a table with the key 'bundle'"),
+        ('{"bundle": [' + "{}," * 2**20 + "{}]}", "it must have <= 1,048,576 values"),
         (nested(100_000), "damaged manifest.json"),
         ('{"bundle": ' + "9" * 10_000 + "}", "damaged manifest.json"),
         ('{"bundle": 2}', "must have format 1, got 2; install a newer offpiste"),
@@ -135,6 +136,18 @@ def first_file(**values: Any) -> Callable[[dict[str, Any]], object]:
 
 def first_run(**values: Any) -> Callable[[dict[str, Any]], object]:
     return lambda manifest: manifest["runs"][0].update(values)
+
+
+OUTSIDE = ("/x", "..", "../x", "a/../../x", "a/..", "./a", "a/./b", "a//b", "a/", "a\u202eb", "a\x9bb")
+"""Names of runs that lead out of a store, or mean another folder than they show."""
+
+
+@pytest.mark.parametrize("name", [".", "a", "a/b", "freeway/rnd/seed-0", ".a/..b", "a/...", "ε [1]*?/x=1"])
+def test_the_name_of_a_run_is_a_path_below_its_store(path: Path, name: str) -> None:
+    change(path, first_run(name=name))
+    bundle = open_bundle(Folder(path), SUITE)
+    assert bundle is not None
+    assert name in {run.name for run in bundle.manifest.runs}
 
 
 @pytest.mark.parametrize(
@@ -158,9 +171,10 @@ def first_run(**values: Any) -> Callable[[dict[str, Any]], object]:
         (first_run(name=["a"]), r"runs\[0\].name must be a string"),
         (first_run(name=""), r"runs\[0\].name must be"),
         (first_run(name="\x1b[2J"), r"runs\[0\].name must be"),
-        (first_run(name="a" * 10**6), r"runs\[0\].name must be"),
+        (first_run(name="a" * 1001), r"runs\[0\].name must be"),
+        *((first_run(name=name), r"runs\[0\].name must be a path below the store") for name in OUTSIDE),
         (first_run(frames=-1), r"runs\[0\].frames must be >= 0"),
-        (first_run(frames=10**30), r"runs\[0\].frames must be <="),
+        (first_run(frames=2**62), r"runs\[0\].frames must be <="),
         (first_run(digest=None), r"runs\[0\].digest must be a string"),
         (first_run(protocol_fingerprint="x"), r"runs\[0\].protocol_fingerprint must be 12 hexadecimal digits"),
     ],

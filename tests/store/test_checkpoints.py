@@ -225,7 +225,7 @@ def test_if_no_checkpoint_is_whole_every_broken_file_is_named_and_nothing_is_cha
         folder.put(victim, b"")
     later = begun(folder)
     before = contents(folder)
-    with pytest.raises(CheckpointError, match="nothing was changed") as caught:
+    with pytest.raises(CheckpointError, match="no file of it was changed") as caught:
         later.restore()
     assert all(victim in str(caught.value) for victim in victims)
     assert folder.location in str(caught.value)
@@ -586,7 +586,7 @@ def test_checkpoints_of_another_run_are_refused_and_nothing_is_changed(folder: F
     checkpoints.save(2, SECOND, {})
     later = claimed(folder, **{key: "another"})
     before = contents(folder)
-    text = rf"manifests/\S* in .* belongs to another run than run\.json: {key} '{IDENTITY[key]}' for 'another'; nothing"
+    text = rf"manifests/\S* in .* belongs to another run than run\.json: {key} '{IDENTITY[key]}' for 'another'; no file"
     with pytest.raises(Foreign, match=text):
         later.restore()
     with pytest.raises(Foreign, match=text):
@@ -607,7 +607,7 @@ def test_manifests_that_are_missing_after_a_first_checkpoint_are_refused(folder:
     folder.delete(f"manifests/{folder.list('manifests')[0]}")
     before = contents(folder)
     later = begun(folder)
-    with pytest.raises(CheckpointError, match=r"is whole; nothing was changed.*: all manifests are missing"):
+    with pytest.raises(CheckpointError, match=r"is whole; no file of it was changed.*: all manifests are missing"):
         later.restore()
     assert contents(folder).items() >= before.items()
 

@@ -1,6 +1,7 @@
 """Files of a stranger's run are refused with the reason before they cost anything, or read as what they say."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from offpiste.config import RunConfig
 from offpiste.errors import Damaged
 from offpiste.store import documents
-from offpiste.store.documents import MAX_BYTES, StoredStatus, read, read_run, read_status
+from offpiste.store.documents import MAX_BYTES, StoredStatus, parse, read, read_run, read_status
+from offpiste.store.manifests import MAX_MANIFEST_BYTES
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 
@@ -43,7 +45,7 @@ def of(table: str, **values: Any) -> Change:
         (lambda stored: stored.update(config=[]), "config must be a table"),
         (lambda stored: stored.pop("method_fingerprint"), "method_fingerprint must be set"),
         (of("bonus", options={"text": "x" * 200_000}), "a text must have <= 100,000 bytes"),
-        (of("bonus", options={"text": "\ud800"}), "surrogates not allowed"),
+        (of("bonus", options={"text": "\ud800"}), "no half of a character"),
         (of("bonus", options=json.loads("[" * 20 + "]" * 20)), "it must be nested <= 16 deep"),
     ],
 )
@@ -64,6 +66,17 @@ def test_what_is_no_table_of_json_is_refused(tmp_path: Path, data: bytes) -> Non
     Folder(tmp_path).put("status.json", data)
     with pytest.raises(Damaged, match=r"status\.json in .* is damaged: "):
         read_status(Folder(tmp_path))
+
+
+def test_a_file_of_many_values_takes_little_memory_to_refuse(tmp_path: Path) -> None:
+    data = b'{"a": [' + b"{}," * (MAX_MANIFEST_BYTES // 3 - 10) + b"{}]}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="it must have <= 1,048,576 values"):
+            parse(data, MAX_MANIFEST_BYTES)
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_beyond_the_limit_is_refused_and_not_read(tmp_path: Path) -> None:
@@ -110,6 +123,7 @@ def test_a_setting_of_a_later_version_is_kept(tmp_path: Path) -> None:
         ({"at": "yesterday"}, "Invalid isoformat string"),
         ({"at": "2024-05-06T07:08:09"}, "at must have a time zone"),
         ({"tables": 3}, "tables must be a table"),
+        ({"frames": int("9" * 4000)}, "an integer must have <= 64 bits, got 4,000 digits; delete it"),
     ],
 )
 def test_a_status_is_refused_with_the_reason(tmp_path: Path, values: dict[str, Any], reason: str) -> None:

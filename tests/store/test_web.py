@@ -3,7 +3,9 @@
 import functools
 import http.server
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,42 @@ def test_an_answer_that_takes_too_long_is_given_up(files: str, monkeypatch: pyte
     monkeypatch.setattr(web, "MAX_SECONDS", -1.0)
     with pytest.raises(StoreError, match="it took longer than"):
         Folder(files).get("inner/a b#%.json")
+
+
+def test_an_answer_that_drips_is_given_up(serve: Callable[[Any], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dripping(Quiet):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):  # the client is gone
+                for _ in range(200):
+                    self.wfile.write(b" ")
+                    time.sleep(0.05)
+
+    monkeypatch.setattr(web, "MAX_SECONDS", 0.2)
+    start = time.monotonic()
+    with pytest.raises(StoreError, match="it took longer than"):
+        Folder(serve(Dripping)).get("x")
+    assert time.monotonic() - start < 5.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"GARBAGE hello\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\na: " + b"b" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nbroken off",
+        b"",
+    ],
+)
+def test_an_answer_that_is_no_http_or_breaks_off_is_an_error(serve: Callable[[Any], str], answer: bytes) -> None:
+    class Broken(Quiet):
+        def do_GET(self) -> None:
+            self.wfile.write(answer)
+
+    with pytest.raises(StoreError, match="cannot read x from http"):
+        Folder(serve(Broken)).get("x")
 
 
 def test_a_redirect_to_another_host_or_scheme_is_refused(files: str, serve: Callable[[Any], str]) -> None:

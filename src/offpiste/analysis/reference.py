@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.config import Count, fingerprint
-from offpiste.errors import StoreError
+from offpiste.errors import OffpisteError, StoreError
 from offpiste.parsing import from_dict
 from offpiste.store import layout
-from offpiste.store.documents import Name, parse
+from offpiste.store.documents import Name, parse, signed, unsigned
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
@@ -74,7 +74,7 @@ def import_dopamine(files: Sequence[str | Path], store: Folder, agent: str = "Ra
     """Read baseline files of Dopamine into a store, where reports find them."""
     found = [read_dopamine(file, agent) for file in files]  # all of them, before anything is written
     for published in found:
-        store.put(object_name(published), json.dumps(asdict(published)).encode())
+        store.put(object_name(published), json.dumps(signed(asdict(published))).encode())
     return found
 
 
@@ -83,9 +83,24 @@ def object_name(published: Published) -> str:
     return f"{FOLDER}/{published.series.replace(' ', '-')}--{published.game}.json"
 
 
+def read_imported(store: Folder) -> tuple[list[Published], dict[str, str]]:
+    """Return what was imported into a store, and by the names of others what is wrong with them."""
+    found, wrong = [], {}
+    try:
+        names = store.list(FOLDER)
+    except StoreError as error:
+        return [], {FOLDER: str(error)}
+    for name in (f"{FOLDER}/{name}" for name in names):
+        try:
+            found.append(from_json(store.get(name, MAX_BYTES + 1) or b""))
+        except (ValueError, OffpisteError) as error:
+            wrong[name] = f"{error}; import it again"
+    return found, wrong
+
+
 def from_json(data: bytes) -> Published:
     """Return what `import_dopamine` wrote; ValueError or ConfigError for anything else."""
-    published = from_dict(Published, parse(data, MAX_BYTES))
+    published = from_dict(Published, unsigned(parse(data, MAX_BYTES)))
     if len({len(run) for run in published.returns}) != 1 or not published.returns[0]:
         raise ValueError("returns must have runs of as many iterations each")
     return published

@@ -97,7 +97,9 @@ class Source:
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
                 open_rows = found["open"].get(table, []) if table in _SINCE_FORMAT_2 else found["open"][table]
                 tables = [read_parquet(part, schema(table)) for part in parts]
-                return pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))])
+                return conform(
+                    pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))]), schema(table)
+                )
             except (*_UNFIT, pa.ArrowException) as error:
                 warnings.append(LoadWarning("damaged checkpoint", self.name, f"{name}: {error!s:.500}"))
         return None

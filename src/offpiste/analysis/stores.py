@@ -4,7 +4,7 @@ A run that is under way is there too, from its newest checkpoint, and marked. Wh
 with the name of the run: nothing fails because of one bad file, and nothing is left out in silence.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from offpiste.analysis import reference
 from offpiste.analysis.runs import LoadWarning, Run, run_of
 from offpiste.analysis.sources import Opened, Source
 from offpiste.analysis.tables import THREADS
-from offpiste.errors import Damaged, OffpisteError, StoreError
+from offpiste.errors import Damaged, StoreError
 from offpiste.store import layout
 from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.finding import find_runs
@@ -31,7 +31,8 @@ def read(root: Folder, named: Callable[[str], str]) -> Opened:
         LoadWarning(each.kind, named(each.path) if each.path else root.location, each.message) for each in skipped
     ]
     warnings += [warning for _, noted in found for warning in noted]
-    published = list(_read_published(root, named, warnings))
+    published, unread = reference.read_imported(root)
+    warnings += [LoadWarning("damaged import", named(name), message) for name, message in unread.items()]
     sources = {run.name: source for run, source in opened}
     return Opened(root.location, [run for run, _ in opened], warnings, sources, published)
 
@@ -45,15 +46,16 @@ def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | 
         if stored is None:
             raise Damaged(f"{layout.RUN} is gone")
         run = run_of(name, root.location, stored)
-        status = _usable_status(folder, name, warnings)
+        usable = _usable_status(folder, stored.identity, name, warnings)
         finished = finished_frames(files)
         tables: dict[str, TableFile] = {}
         if finished >= 0:
-            tables = _usable_tables(folder, finished, name, warnings)
+            tables = _usable_tables(folder, stored.identity, finished, name, warnings)
     except Damaged as error:
         return None, [LoadWarning("damaged run.json", name, f"it does not say what the run is: {error}")]
     except StoreError as error:
         return None, [LoadWarning("not readable", name, str(error))]
+    status = usable or StoredStatus()
     if status.state:
         target = run.target_frames if status.target_frames is None else status.target_frames
         run = replace(run, target_frames=target, state=status.state)
@@ -65,30 +67,25 @@ def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | 
     current = {
         table: TableFile(file, sums.get(file)) for table in TABLES if (file := layout.table_file(table)) in files
     }
-    return (run, Source(name, folder, current | tables, run.state)), warnings
+    # Without a status nothing says that the other tables are those of this run, so its checkpoint comes first.
+    return (run, Source(name, folder, current | tables, run.state if usable or tables else "unknown")), warnings
 
 
-def _usable_status(folder: Folder, name: str, warnings: list[LoadWarning]) -> StoredStatus:
+def _usable_status(
+    folder: Folder, identity: Mapping[str, str], name: str, warnings: list[LoadWarning]
+) -> StoredStatus | None:
     try:
-        return read_status(folder)
+        return read_status(folder, identity)
     except Damaged as error:  # a watcher's file; what it says is in the records too
         warnings.append(LoadWarning("damaged status.json", name, str(error)))
-        return StoredStatus()
+        return None
 
 
-def _usable_tables(folder: Folder, finished: int, name: str, warnings: list[LoadWarning]) -> dict[str, TableFile]:
+def _usable_tables(
+    folder: Folder, identity: Mapping[str, str], finished: int, name: str, warnings: list[LoadWarning]
+) -> dict[str, TableFile]:
     try:
-        return finished_tables(folder, finished)
+        return finished_tables(folder, finished, identity)
     except Damaged as error:
         warnings.append(LoadWarning("damaged mark", name, str(error)))
         return {}
-
-
-def _read_published(
-    root: Folder, named: Callable[[str], str], warnings: list[LoadWarning]
-) -> Iterable[reference.Published]:
-    for name in root.list(reference.FOLDER):
-        try:
-            yield reference.from_json(root.get(f"{reference.FOLDER}/{name}", reference.MAX_BYTES + 1) or b"")
-        except (ValueError, OffpisteError) as error:
-            warnings.append(LoadWarning("damaged import", named(f"{reference.FOLDER}/{name}"), str(error)))

@@ -13,12 +13,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import BundleSource, Source
 from offpiste.errors import StoreError
-from offpiste.store.records import TABLES, schema
+from offpiste.store.parquet import read_parquet
+from offpiste.store.records import MAX_COUNT, TABLES, check_values, schema
 
 THREADS = 16
 """That read files at a time: in an object store, each waits most of its time."""
@@ -127,6 +127,11 @@ class Tables:
         self._bundled[table] = pa.concat_tables([nothing, *bundled])
         try:
             self._attach(table)
+            if table == "iterations":  # which would be as many points of a curve
+                self._database.execute(
+                    "SELECT error('not numbered from 1') FROM iterations GROUP BY run "
+                    "HAVING min(iteration) < 1 OR max(iteration) > count(*)"
+                )
         except duckdb.Error:
             if not self._drop_unreadable():
                 raise
@@ -140,13 +145,10 @@ class Tables:
         if files:
             self._put(f"{table}_files", pa.table({"filename": list(files), "run": list(files.values())}))
             paths = [_escaped(file) for file in files]
-            present = self._database.read_parquet(paths, union_by_name=True).columns
-            # A column that an older version did not write is empty; one of another type fails here, not as a string.
-            columns = ", ".join(
-                f"{field.name if field.name in present else 'NULL'}::{_SQL_TYPES[field.type]} AS {field.name}"
-                for field in schema(table)
-            )
-            rows = f"read_parquet([{', '.join(map(_quoted, paths))}], filename = true, union_by_name = true)"
+            present = self._database.read_parquet(paths, union_by_name=True, hive_partitioning=False).columns
+            columns = ", ".join(_column(field, field.name in present) for field in schema(table))
+            options = "filename = true, union_by_name = true, hive_partitioning = false"
+            rows = f"read_parquet([{', '.join(map(_quoted, paths))}], {options})"
             selected.append(f"SELECT run, {columns} FROM {rows} JOIN source.{table}_files USING (filename)")  # noqa: S608
         rows = " UNION ALL ".join(selected)
         if table == "iterations":  # small, and asked for again and again
@@ -165,9 +167,8 @@ class Tables:
         for table, files in self._files.items():
             for file, run in list(files.items()):
                 try:
-                    rows = pq.ParquetFile(file).read(use_threads=False)
-                    known = [name for name in schema(table).names if name in rows.column_names]
-                    rows.select(known).cast(pa.schema([schema(table).field(name) for name in known]))
+                    rows = read_parquet(Path(file).read_bytes(), schema(table))
+                    check_values(table, rows.append_column("run", pa.repeat(run, len(rows))))
                 except (OSError, ValueError, pa.ArrowException) as error:
                     del files[file]
                     self.warnings.append(LoadWarning("damaged table", run, f"{table} cannot be read: {error}"))
@@ -185,6 +186,20 @@ def _table_names(node: Any) -> Iterator[str]:
         node = list(node.values())
     for inner in node if isinstance(node, list) else ():
         yield from _table_names(inner)
+
+
+def _column(field: pa.Field, present: bool) -> str:
+    """Return a column in SQL. A value that must not be read, because it is empty or sums overflow, is an error.
+
+    A column that an older version did not write is empty; one of another type fails here, not as a string.
+    """
+    name, kind = field.name, _SQL_TYPES[field.type]
+    value = f"{name}::{kind}" if present else f"NULL::{kind}"
+    if field.type == pa.int64() and present:
+        value = f"CASE WHEN abs({value}) > {MAX_COUNT} THEN error('{name} is out of range')::{kind} ELSE {value} END"
+    if not field.nullable:
+        value = f"coalesce({value}, error('{name} is empty')::{kind})"
+    return f"{value} AS {name}"
 
 
 def _escaped(file: str) -> str:

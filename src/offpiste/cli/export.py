@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+from offpiste.cli.output import say
 from offpiste.cli.report import require
+from offpiste.errors import StoreError
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,11 @@ def main(arguments: Arguments) -> int:
     from offpiste.analysis.load import load
 
     results = load(arguments.store)
-    for written in TARGETS[arguments.to](results, arguments.out):
-        print(written)
+    try:
+        for written in TARGETS[arguments.to](results, arguments.out):
+            say(written)
+    except OSError as error:
+        raise StoreError(f"cannot write the export to {arguments.out} ({error}); may you write there?") from error
     if results.warnings:
         print(f"{len(results.warnings)} warnings from reading the store; a report on it lists them", file=sys.stderr)
     if arguments.to == "wandb":

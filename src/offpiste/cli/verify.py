@@ -20,7 +20,8 @@ _NO_DAMAGE = ("bundle in a store",)
 @dataclass(frozen=True)
 class Arguments:
     """Read all that a store holds and compare it with its checksums: run.json, both checkpoints and the tables of every
-    run; or the files of a bundle. Nothing is changed. Exit code 1 if anything is damaged or missing.
+    run, and imported curves; or the files of a bundle. Nothing is changed. Exit code 1 if anything is damaged or
+    missing.
     """
 
     store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
@@ -29,6 +30,7 @@ class Arguments:
 
 def main(arguments: Arguments) -> int:
     """Print what is damaged, and return 1 if anything is."""
+    from offpiste.analysis.reference import read_imported
     from offpiste.worlds.registry import SUITE_VERSION
 
     store = Folder(arguments.store)
@@ -49,12 +51,20 @@ def main(arguments: Arguments) -> int:
     for name, verified in zip(names, found, strict=True):
         for damage in verified.damage:
             warn(f"{name or '.'}: {damage}")
-    damaged = len(lost) + sum(bool(verified.damage) for verified in found)
+    _, wrong = read_imported(store)
+    for name, message in wrong.items():
+        warn(f"{name}: {message}")
+    damaged = len(lost) + len(wrong) + sum(bool(verified.damage) for verified in found)
     files, size = sum(verified.files for verified in found), sum(verified.bytes for verified in found)
     unsigned = sum(verified.unsigned for verified in found)
-    older = f", {unsigned:,} of them without a checksum, by an older version" if unsigned else ""
+    without = f", {unsigned:,} of them without a recorded checksum" if unsigned else ""
     verdict = f"{damaged:,} damaged" if damaged else "all whole"
-    say(f"{len(names) + len(lost):,} runs: {verdict}; {files:,} files, {size / 1e9:.2f} GB{older}")
+    say(f"{len(names) + len(lost):,} runs: {verdict}; {files:,} files, {size / 1e9:.2f} GB{without}")
+    if damaged:
+        warn(
+            "training a run again writes damaged tables, marks and status.json anew, if its checkpoint is whole and "
+            "has its replay; restore what else is damaged from a backup"
+        )
     return 1 if damaged else 0
 
 

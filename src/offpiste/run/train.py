@@ -89,6 +89,8 @@ class _Attempt:
     records: RecordLog
     checkpoints: Checkpoints
     about: AttemptRow
+    identity: Mapping[str, str]
+    """Of the run; its status and marks repeat it."""
     curves: TensorBoard
     stop_signal: StopSignal
     note: str = ""
@@ -191,7 +193,7 @@ class _Attempt:
     def _put_status(self, state: str) -> None:
         status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         status |= {} if self.tables is None else {"tables": self.tables}
-        status |= {"host": self.about.host, "job": slurm_job()}
+        status |= {"host": self.about.host, "job": slurm_job(), **self.identity}
         self.checkpoints.stop_if_superseded()
         self.folder.put(layout.STATUS, json.dumps(signed(status)).encode())
 
@@ -245,7 +247,8 @@ class _Attempt:
         if finished:
             self.checkpoints.stop_if_superseded()
             kept = {table: data for table, data in tables.items() if table != "attempts"}  # more attempts may follow
-            mark_finished(self.folder, self.target_frames, self.about.attempt, self.loop.tracker.all_steps, kept)
+            steps = self.loop.tracker.all_steps
+            mark_finished(self.folder, self.identity, self.target_frames, self.about.attempt, steps, kept)
 
     def _at_last(self, write: Callable[[], None]) -> None:
         note = self.note
@@ -293,7 +296,18 @@ def train(
         describe_attempt(folder, name, dataclasses.asdict(about))
         curves = TensorBoard(folder, config.world.frame_skip, loop.tracker.training_steps)
         attempt = _Attempt(
-            config, folder, report, loop, records, checkpoints, about, curves, stop_signal, note=note, kept=kept or {}
+            config,
+            folder,
+            report,
+            loop,
+            records,
+            checkpoints,
+            about,
+            stored.identity,
+            curves,
+            stop_signal,
+            note=note,
+            kept=kept or {},
         )
         attempt.saved_step = loop.tracker.all_steps if kept is not None else -1
         try:

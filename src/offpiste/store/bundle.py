@@ -7,7 +7,6 @@ from the manifest or exceeds the limits below is refused with a StoreError.
 
 import hashlib
 import io
-import json
 import re
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,6 +19,7 @@ from offpiste.config import RESULTS_VERSION, CountOrZero
 from offpiste.errors import ConfigError, StoreError
 from offpiste.parsing import Pattern, Range, from_dict
 from offpiste.store import layout, parquet, records
+from offpiste.store.documents import Name, RunName, parse
 from offpiste.store.storage import Folder
 
 FORMAT = 1
@@ -29,14 +29,11 @@ RUNS = "runs"
 MAX_MANIFEST_BYTES = 2**26
 MAX_BYTES, MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**28, 2**30, 4 * 10**6
 """Limits of one file."""
-MAX_COUNT = 2**53
-"""Limit of any integer in a table, so that sums cannot overflow."""
 
 FILES = tuple(map(layout.table_file, (RUNS, *TABLES)))
 FileName = Annotated[str, Pattern("|".join(map(re.escape, FILES)), f"one of {', '.join(FILES)}")]
 Fingerprint = Annotated[str, Pattern("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, Pattern("[0-9a-f]{64}", "64 hexadecimal digits")]
-Name = Annotated[str, Pattern(r"[^\x00-\x1f\x7f]{1,1000}", "1 to 1000 characters without control characters")]
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class RunRow:
 class ListedRun:
     """One run in the manifest."""
 
-    name: Name
+    name: RunName
     """Its folder below the store."""
     frames: CountOrZero
     """Frames it was trained for."""
@@ -127,9 +124,10 @@ class Bundle:
                 raise ValueError("its SHA-256 differs from the manifest's")
             rows = parquet.conform(_read_parquet(data, file.rows, schema(table)), schema(table))
             names = {run.name for run in self.manifest.runs}
-            _check_rows(rows, names)
-            if table == "iterations":
-                _check_iterations(rows)
+            unknown = set(pc.unique(rows.column("run")).to_pylist()) - names
+            if unknown:
+                raise ValueError(f"it has rows of the run {min(unknown)!r}, which the manifest does not list")
+            records.check_values(table, rows)
             if table == RUNS and sorted(rows.column("run").to_pylist()) != sorted(names):
                 raise ValueError("its runs differ from the manifest's")
         except (ValueError, OSError, pa.ArrowException) as error:
@@ -148,13 +146,13 @@ def schema(table: str) -> pa.Schema:
 
 def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
     """Return the bundle in a folder, or None if there is none; refuse one of another version."""
-    data = folder.get(layout.BUNDLE, MAX_MANIFEST_BYTES)
+    data = folder.get(layout.BUNDLE, MAX_MANIFEST_BYTES + 1)
     if data is None:
         return None
     where = f"the bundle {folder.location}"
     try:
-        values = json.loads(data)
-        if not isinstance(values, dict) or "bundle" not in values:
+        values = parse(data, MAX_MANIFEST_BYTES)
+        if "bundle" not in values:
             raise ValueError("it must be a table with the key 'bundle'")
         if values["bundle"] != FORMAT:
             raise StoreError(
@@ -166,7 +164,7 @@ def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
         names = [file.name for file in manifest.files]
         if len({*names}) < len(names) or {*FILES} - {*names} - {layout.table_file("cells")}:
             raise ValueError("it must list each of its files once")
-    except (ValueError, RecursionError, ConfigError) as error:
+    except (ValueError, ConfigError) as error:
         raise StoreError(f"{where} has a damaged {layout.BUNDLE}: {error!s:.200}; download it again") from None
     for what, found, expected in (
         ("results", manifest.results_version, RESULTS_VERSION),
@@ -198,23 +196,3 @@ def _read_parquet(data: bytes, rows: int, wanted: pa.Schema) -> pa.Table:
         raise ValueError(f"it must take <= {MAX_DECOMPRESSED_BYTES:,} bytes of memory, got {needed:,}")
     columns = [column.cast(pa.string()) if parquet.is_encoded_text(column.type) else column for column in found.columns]
     return pa.table(columns, names=found.column_names)
-
-
-def _check_rows(rows: pa.Table, names: set[str]) -> None:
-    unknown = set(pc.unique(rows.column("run")).to_pylist()) - names
-    if unknown:
-        raise ValueError(f"it has rows of the run {min(unknown)!r}, which the manifest does not list")
-    for name in rows.column_names:
-        if rows.schema.field(name).type == pa.int64() and len(rows):
-            found = pc.min_max(rows.column(name)).as_py()
-            if found["min"] is not None and not -MAX_COUNT <= found["min"] <= found["max"] <= MAX_COUNT:
-                raise ValueError(f"{name} must be within ±{MAX_COUNT}, got {found['min']} to {found['max']}")
-
-
-def _check_iterations(rows: pa.Table) -> None:
-    """Refuse iterations that are not numbered from 1: a curve has as many points as its last iteration's number."""
-    by_run = rows.group_by("run").aggregate([("iteration", "min"), ("iteration", "max"), ("iteration", "count")])
-    for run in by_run.to_pylist():
-        first, last, count = run["iteration_min"], run["iteration_max"], run["iteration_count"]
-        if not 1 <= first <= last <= count:
-            raise ValueError(f"the {count} iterations of {run['run']!r} must be numbered from 1, got {first} to {last}")

@@ -244,7 +244,7 @@ def older_used(step: int, broken: Collection[str]) -> str:
 
 def _none_whole(folder: Folder, broken: Collection[str]) -> CheckpointError:
     return CheckpointError(
-        f"no checkpoint in {folder.location} is whole; nothing was changed. "
+        f"no checkpoint in {folder.location} is whole; no file of it was changed. "
         f"Restore the files from a backup, or start over in another folder: {'; '.join(broken)}"
     )
 
@@ -281,6 +281,6 @@ def refuse_unfit(folder: Folder) -> Iterator[None]:
     except Exception as error:
         raise CheckpointError(
             f"the checkpoint in {folder.location} is whole, but cannot be restored by this version with the settings "
-            f"in {layout.RUN}: {error!r:.300}; nothing was changed. Restore the files from a backup, or use the "
+            f"in {layout.RUN}: {error!r:.300}; no file of it was changed. Restore the files from a backup, or use the "
             "version of offpiste that wrote them"
         ) from error

@@ -57,13 +57,13 @@ class Disk:
         """Return the files directly in a folder, by name, and its folders; none if there is no such folder."""
         files: dict[str, Stat] = {}
         folders = []
-        with suppress(FileNotFoundError), os.scandir(path) as found:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as found:
             for entry in found:
                 name = entry.name if _is_utf8(entry.name) else NO_NAME
-                if entry.is_dir():
-                    folders.append(name)
-                elif entry.is_file() and not name.endswith(UNFINISHED):
-                    with suppress(FileNotFoundError):  # deleted in the meantime
+                with suppress(OSError):  # deleted in the meantime, or a link to itself
+                    if entry.is_dir():
+                        folders.append(name)
+                    elif entry.is_file() and not name.endswith(UNFINISHED):
                         about = entry.stat()
                         files[name] = Stat(about.st_size, about.st_mtime)
         return files, folders

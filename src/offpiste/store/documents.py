@@ -7,6 +7,7 @@ read: whoever trains a run says where and how.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,10 +33,18 @@ MAX_BYTES = 2**20
 MAX_DEPTH, MAX_VALUES, MAX_TEXT = 16, 2**20, 100_000
 """Nesting of a file, values in it, and characters of a text."""
 MAX_INTEGER = 2**63 - 1
+_MAX_DIGITS = 20
+_HALF = re.compile("[\ud800-\udfff]")
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 Name = Annotated[str, Pattern(f"[^{_CONTROL}]{{1,1000}}", "1 to 1000 characters without control characters")]
 NameOrEmpty = Annotated[str, Pattern(f"[^{_CONTROL}]{{0,1000}}", "up to 1000 characters without control characters")]
+RUN_NAME = Pattern(
+    rf"(?!.{{1001}})(\.|((?!\.\.?/)[^/{_CONTROL}]+/)*(?!\.\.?\Z)[^/{_CONTROL}]+)",
+    "a path below the store of up to 1000 characters, without control characters and without ..",
+)
+"""Of the folder of a run below its store; `.` is the store itself."""
+RunName = Annotated[str, RUN_NAME]
 Rate = Annotated[float, Range(min=0, max=10**12)]
 
 T = TypeVar("T")
@@ -61,7 +70,7 @@ class StoredRun:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What every manifest of the run repeats."""
+        """What every manifest, mark and status of the run repeats."""
         return {
             "run_id": self.run_id,
             "protocol_fingerprint": self.protocol_fingerprint,
@@ -104,6 +113,7 @@ class _Named:
     variant: NameOrEmpty = ""
 
 
+_ADVICE = {layout.STATUS: "delete it: it holds progress alone, and is written anew when the run is trained again"}
 _TABLES: dict[str, type[Any]] = {
     "world": WorldConfig,
     "agent": AgentConfig,
@@ -119,10 +129,13 @@ def read_run(folder: Folder) -> StoredRun | None:
     return None if values is None else _refused(folder, layout.RUN, lambda: parse_run(unsigned(values)))
 
 
-def read_status(folder: Folder) -> StoredStatus:
-    """Return what status.json says, nothing if there is none; raise `Damaged` if it cannot be used."""
+def read_status(folder: Folder, identity: Mapping[str, str] | None = None) -> StoredStatus:
+    """Return what status.json says, nothing if there is none; raise `Damaged` if it cannot be used.
+
+    With the identity of the run, that of another run is refused.
+    """
     values = read(folder, layout.STATUS) or {}
-    return _refused(folder, layout.STATUS, lambda: _parse_status(unsigned(values)))
+    return _refused(folder, layout.STATUS, lambda: _parse_status(unsigned(values), identity or {}))
 
 
 def read(folder: Folder, name: str, max_bytes: int = MAX_BYTES) -> dict[str, Any] | None:
@@ -135,8 +148,10 @@ def parse(data: bytes, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return a JSON table within the limits; ValueError for anything else."""
     if len(data) > max_bytes:
         raise ValueError(f"it must have <= {max_bytes:,} bytes")
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:  # before they take memory
+        raise ValueError(f"it must have <= {MAX_VALUES:,} values")
     try:
-        values = json.loads(data)
+        values = json.loads(data, parse_int=_parse_int)
     except RecursionError:
         raise ValueError(f"it must be nested <= {MAX_DEPTH} deep") from None
     if not isinstance(values, dict):
@@ -176,7 +191,15 @@ def unsigned(values: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _parse_status(values: Mapping[str, Any]) -> StoredStatus:
+def differing(values: Mapping[str, Any], identity: Mapping[str, str]) -> str:
+    """Return how a file names another run than this one, or "" if it does not; files of older versions name none."""
+    wrong = [key for key, value in identity.items() if key in values and values[key] != value]
+    return ", ".join(f"{key} {values[key]!r:.200} for {identity[key]!r}" for key in wrong)
+
+
+def _parse_status(values: Mapping[str, Any], identity: Mapping[str, str]) -> StoredStatus:
+    if other := differing(values, identity):
+        raise ValueError(f"it belongs to another run: {other}")
     status = from_dict(StoredStatus, known(StoredStatus, values))
     if status.written_at is not None and status.written_at.tzinfo is None:
         raise ValueError("at must have a time zone")
@@ -200,9 +223,14 @@ def _refused(folder: Folder, name: str, parsed: Callable[[], T]) -> T:
     try:
         return parsed()
     except (ValueError, OverflowError, ConfigError) as error:
-        raise Damaged(
-            f"{name} in {folder.location} is damaged: {error!s:.300}; restore it from a backup, or leave the run out"
-        ) from None
+        advice = _ADVICE.get(name, "restore it from a backup, or leave the run out")
+        raise Damaged(f"{name} in {folder.location} is damaged: {error!s:.300}; {advice}") from None
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"an integer must have <= 64 bits, got {len(digits):,} digits")
+    return int(digits)
 
 
 def _check_values(values: dict[str, Any]) -> None:
@@ -218,8 +246,11 @@ def _check_values(values: dict[str, Any]) -> None:
             elif isinstance(value, list):
                 inner += value
             elif isinstance(value, str):
-                if len(value.encode()) > MAX_TEXT:  # a lone surrogate fails here
-                    raise ValueError(f"a text must have <= {MAX_TEXT:,} bytes, got {len(value.encode()):,}")
+                size = len(value.encode(errors="surrogatepass"))
+                if size > MAX_TEXT:
+                    raise ValueError(f"a text must have <= {MAX_TEXT:,} bytes, got {size:,}")
+                if _HALF.search(value):
+                    raise ValueError("a text must hold no half of a character (a lone surrogate)")
             elif isinstance(value, int) and abs(value) > MAX_INTEGER:
                 raise ValueError(f"an integer must have <= 64 bits, got {value.bit_length()}")
             elif isinstance(value, float) and not -float("inf") < value < float("inf"):

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from offpiste.errors import StoreError
 from offpiste.store import layout
+from offpiste.store.documents import RUN_NAME
 from offpiste.store.records import TABLES
 from offpiste.store.storage import NO_NAME, Folder
 
@@ -44,11 +46,15 @@ def find_runs(root: Folder, pool: ThreadPoolExecutor) -> tuple[list[str], list[S
             if isinstance(found, Skipped):
                 skipped.append(found)
             elif layout.RUN in found[0]:
-                runs.append(name)
+                wrong = RUN_NAME.requirement(name or ".")
+                if wrong:
+                    skipped.append(Skipped("folder not read", name, f"the name of a run must be {wrong}; rename it"))
+                else:
+                    runs.append(name)
             elif layout.BUNDLE in found[0]:
                 what = "a bundle, which is read only where it is named itself, as with --beside"
                 skipped.append(Skipped("bundle in a store", name, what))
-            elif layout.DISCARDED not in found[0] and _PARTS_OF_A_RUN & {*found[0], *found[1]}:
+            elif layout.DISCARDED not in found[0] and len(_PARTS_OF_A_RUN & {*found[0], *found[1]}) > 1:
                 what = "a run folder without run.json: half written, or half deleted"
                 skipped.append(Skipped("missing run.json", name, what))
             else:
@@ -71,14 +77,19 @@ class _Seen:
         self._folders = set() if self._root is None else {self._root.resolve()}
 
     def before(self, name: str) -> bool:
-        """Return whether this is a link to a folder that holds it, or to one that another link leads to."""
+        """Return whether this is a link to a folder that holds it, that another link leads to, or of this store."""
         if self._root is None or not (path := self._root / name).is_symlink():
             return False
         target, inside = path.resolve(), path.parent.resolve()
-        if target in self._folders or inside.is_relative_to(target):
+        if target in self._folders or inside.is_relative_to(target) or _is_read(self._root.resolve(), target):
             return True
         self._folders.add(target)
         return False
+
+
+def _is_read(root: Path, target: Path) -> bool:
+    """Return whether a folder lies in a store where it is found without a link."""
+    return target.is_relative_to(root) and not any(part.startswith(".") for part in target.relative_to(root).parts)
 
 
 def _below(name: str, folders: list[str]) -> Iterator[str]:

@@ -68,12 +68,10 @@ def _step(name: str) -> int:
 
 def refuse_foreign(folder: Folder, name: str, manifest: Mapping[str, Any], identity: Mapping[str, str]) -> None:
     """Raise Foreign if a manifest names another run than run.json does."""
-    differing = [key for key, value in identity.items() if key in manifest and manifest[key] != value]
-    if differing:
-        what = ", ".join(f"{key} {manifest[key]!r:.200} for {identity[key]!r}" for key in differing)
+    if other := documents.differing(manifest, identity):
         raise Foreign(
-            f"manifests/{name} in {folder.location} belongs to another run than {layout.RUN}: {what}; nothing was "
-            "changed. Restore the files of one of the two from a backup, or train in another folder"
+            f"manifests/{name} in {folder.location} belongs to another run than {layout.RUN}: {other}; no file of it "
+            "was changed. Restore the files of one of the two from a backup, or train in another folder"
         )
 
 

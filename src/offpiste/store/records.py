@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from offpiste.store import layout
@@ -193,6 +194,8 @@ REPRODUCIBLE = ("episodes", "iterations")
 """Tables that the digest of a run covers."""
 LOGGED = ("episodes", "iterations", "scalars", "timing")
 """Tables that a run appends rows to; an attempt is an object of its own instead, and all cells are another."""
+MAX_COUNT = 2**53
+"""Limit of any integer in a table that is read, so that sums cannot overflow."""
 UNKNOWN = -1
 """An empty value in the arrays of `cells`."""
 
@@ -248,6 +251,22 @@ def schema(table: str) -> pa.Schema:
 def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Return rows as the bytes of a Parquet file."""
     return parquet_bytes(pa.Table.from_pylist(list(rows), schema(table)))
+
+
+def check_values(table: str, rows: pa.Table) -> None:
+    """Raise ValueError for rows, with their run in the column `run`, that would fill the memory or overflow sums."""
+    for name in rows.column_names:
+        if rows.schema.field(name).type == pa.int64() and len(rows):
+            found = pc.min_max(rows.column(name)).as_py()
+            if found["min"] is not None and not -MAX_COUNT <= found["min"] <= found["max"] <= MAX_COUNT:
+                raise ValueError(f"{name} must be within ±{MAX_COUNT}, got {found['min']} to {found['max']}")
+    if table != "iterations":
+        return
+    by_run = rows.group_by("run").aggregate([("iteration", "min"), ("iteration", "max"), ("iteration", "count")])
+    for run in by_run.to_pylist():  # a curve has as many points as its last iteration's number
+        first, last, count = run["iteration_min"], run["iteration_max"], run["iteration_count"]
+        if not 1 <= first <= last <= count:
+            raise ValueError(f"the {count} iterations of {run['run']!r} must be numbered from 1, got {first} to {last}")
 
 
 def cells_table(columns: Mapping[str, NDArray[np.int64]]) -> pa.Table:

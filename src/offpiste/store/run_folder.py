@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -22,6 +23,7 @@ from offpiste.store import arrays, documents, layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.manifests import manifest_names, read_manifest
+from offpiste.store.parquet import MAX_TABLE_BYTES
 from offpiste.store.records import RecordLog, utc_now
 from offpiste.store.storage import Folder
 
@@ -172,21 +174,22 @@ class TableFile:
     """Its checksum, where it was recorded."""
 
 
-def mark_finished(folder: Folder, frames: int, attempt: str, step: int, tables: Mapping[str, bytes]) -> None:
-    """Record once that a run reached this many frames, with its tables at that moment.
+def mark_finished(
+    folder: Folder, identity: Mapping[str, str], frames: int, attempt: str, step: int, tables: Mapping[str, bytes]
+) -> None:
+    """Record once that a run reached this many frames, with its tables at that moment; again if these are damaged.
 
     A late writer may overwrite the run's status and tables with older ones, but never these objects.
     """
-    try:
-        if finished_tables(folder, frames):
+    with suppress(Damaged):
+        marked = finished_tables(folder, frames, identity)
+        if marked and not any(damage(folder, table) for table in marked.values()):
             return
-    except Damaged:
-        pass  # written anew
     names = {table: f"{layout.FINISHED_TABLES}/{step:012d}-{attempt}-{table}.parquet" for table in tables}
     for table, data in tables.items():
         folder.put(names[table], data)
     sums = {table: checksum(data) for table, data in tables.items()}
-    about = {"frames": frames, "attempt": attempt, "at": utc_now(), "tables": names, "checksums": sums}
+    about = {**identity, "frames": frames, "attempt": attempt, "at": utc_now(), "tables": names, "checksums": sums}
     folder.put(finished_file(frames), json.dumps(documents.signed(about), indent=1).encode())
 
 
@@ -206,12 +209,17 @@ def finished_frames_all(names: Iterable[str]) -> list[int]:
     return [int(mark[1]) for mark in found if mark]
 
 
-def finished_tables(folder: Folder, frames: int) -> dict[str, TableFile]:
-    """Return the tables that a run had when it finished at this many frames; raise `Damaged` if that cannot be read."""
+def finished_tables(folder: Folder, frames: int, identity: Mapping[str, str]) -> dict[str, TableFile]:
+    """Return the tables that a run had when it finished at this many frames.
+
+    Raises `Damaged` if that cannot be read, or is of another run.
+    """
     name = finished_file(frames)
     values = documents.read(folder, name) or {}
     try:
         plain = documents.unsigned(values)
+        if other := documents.differing(plain, identity):
+            raise ValueError(f"it belongs to another run: {other}")
         if plain.get("frames", frames) != frames:
             raise ValueError(f"it is that of a run at {plain['frames']!r:.100} frames")
         tables, sums = plain.get("tables", {}), plain.get("checksums", {})
@@ -221,6 +229,14 @@ def finished_tables(folder: Folder, frames: int) -> dict[str, TableFile]:
         return {table: TableFile(name, sums.get(table)) for table, name in tables.items()}
     except (ValueError, AttributeError) as error:
         raise Damaged(f"{name} in {folder.location} is damaged: {error}; restore it from a backup") from None
+
+
+def damage(folder: Folder, table: TableFile) -> str:
+    """Return what is wrong with the file of a table, or an empty string; without its checksum, whether it is there."""
+    data = folder.get(table.name, MAX_TABLE_BYTES + 1)
+    if data is None:
+        return "it is missing"
+    return "" if table.blake2b in (None, checksum(data)) else "its checksum differs"
 
 
 def read_config(folder: Folder) -> RunConfig:

@@ -1,6 +1,6 @@
 """Compare all that a run's folder holds with its checksums: run.json, both checkpoints, marks and tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from offpiste.store import documents, layout, parquet, records
 from offpiste.store.attempts import attempt_names
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
-from offpiste.store.run_folder import TableFile, finished_frames_all, finished_tables
+from offpiste.store.run_folder import TableFile, finished_file, finished_frames_all, finished_tables
 from offpiste.store.storage import Folder
 
 
@@ -31,7 +31,7 @@ def verify_run(folder: Folder) -> Verified:
     found = Verified()
     stored = _verify_run_json(folder, found)
     _verify_checkpoints(folder, stored, found)
-    _verify_tables(folder, found)
+    _verify_tables(folder, {} if stored is None else stored.identity, found)
     attempts = (f"{layout.ATTEMPTS}/{attempt}.json" for attempt in attempt_names(folder))
     for name in (layout.RESULTS, layout.QUARANTINE, *attempts):
         try:
@@ -60,6 +60,8 @@ def _verify_checkpoints(folder: Folder, stored: StoredRun | None, found: Verifie
     names, missing = list_manifests(folder)
     if missing:
         found.damage.append(missing)
+    if names and not attempt_names(folder):
+        found.damage.append(f"{layout.ATTEMPTS}/ is empty, and checkpoints were written by attempts")
     whole: set[str] = set()
     for name in names:
         found.files += 1
@@ -90,18 +92,25 @@ def _checkpoint_damage(
             yield str(error)
 
 
-def _verify_tables(folder: Folder, found: Verified) -> None:
+def _verify_tables(folder: Folder, identity: Mapping[str, str], found: Verified) -> None:
     names = folder.list()
     tables: list[tuple[str, TableFile]] = []
     for frames in finished_frames_all(names):
         found.files += 1
         try:
-            tables += finished_tables(folder, frames).items()
+            tables += finished_tables(folder, frames, identity).items()
         except Damaged as error:
             found.damage.append(str(error))
     sums: dict[str, str] = {}
     try:
-        sums = read_status(folder).tables or {}
+        status = read_status(folder, identity)
+        sums = status.tables or {}
+        if (
+            status.state == "finished"
+            and folder.list(layout.FINISHED_TABLES)
+            and not finished_frames_all(folder.list())
+        ):
+            found.damage.append(f"the mark of a run that finished is missing, {finished_file(status.frames)}")
     except Damaged as error:
         found.damage.append(str(error))
     current = ((table, layout.table_file(table)) for table in records.TABLES)

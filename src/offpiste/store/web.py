@@ -1,13 +1,13 @@
 """A bundle on a web server, read-only: files are read by the names in its manifest, since a web server lists nothing.
 
-The server is not trusted: no answer is read beyond a limit or for longer than a limit, and a redirect to another host
-is refused, so that a bundle's address cannot make this machine ask others.
+The server is not trusted: no answer is read beyond a limit, for longer than a limit or after a long silence, and a
+redirect to another host is refused, so that a bundle's address cannot make this machine ask others.
 """
 
 import time
 import urllib.error
 import urllib.request
-from http.client import HTTPMessage
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from typing import IO
 from urllib.parse import quote, urlsplit
 
@@ -50,6 +50,8 @@ class Web:
             if error.code in (404, 410):
                 return None
             raise OSError(f"the server answers {error.code} {error.reason}") from None
+        except HTTPException as error:
+            raise OSError(f"the server's answer is no HTTP, or breaks off: {error!r:.200}") from None
         if max_bytes is None and len(data) > limit:
             raise OSError(f"it is larger than {limit:,} bytes")
         return data[:limit]
@@ -83,10 +85,10 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _read(answer: IO[bytes], limit: int) -> bytes:
+def _read(answer: HTTPResponse, limit: int) -> bytes:
     deadline = time.monotonic() + MAX_SECONDS
     pieces: list[bytes] = []
-    while limit > 0 and (piece := answer.read(min(limit, _PIECE_BYTES))):
+    while limit > 0 and (piece := answer.read1(min(limit, _PIECE_BYTES))):
         pieces.append(piece)
         limit -= len(piece)
         if time.monotonic() > deadline:

@@ -19,7 +19,7 @@ from offpiste.store.attempts import attempt_names
 from offpiste.store.checkpoints import delete_unneeded, stop_if_superseded
 from offpiste.store.documents import checksum, read_run, read_status
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign, write_manifest
-from offpiste.store.run_folder import finished_frames, finished_tables
+from offpiste.store.run_folder import damage, finished_frames, finished_tables
 from offpiste.store.storage import Folder
 
 
@@ -54,14 +54,14 @@ def _verified(folder: Folder, name: str, missing: str) -> dict[str, Any]:
             raise CheckpointError(missing)
         manifest = read_manifest(folder, name)
         stored = read_run(folder)
-        refuse_foreign(folder, name, manifest, {} if stored is None else stored.identity)
+        identity = {} if stored is None else stored.identity
+        refuse_foreign(folder, name, manifest, identity)
         for entry in layout.of_kinds(manifest["objects"], *layout.RESULT_KINDS, layout.AGENT).values():
             read_object(folder, entry)
         frames = finished_frames(folder.list())
-        for table in finished_tables(folder, frames).values() if frames >= 0 else ():
-            data = folder.get(table.name)
-            if data is None or table.blake2b not in (None, checksum(data)):
-                raise CheckpointError(f"{table.name} is {'missing' if data is None else 'damaged'}")
+        for table in finished_tables(folder, frames, identity).values() if frames >= 0 else ():
+            if wrong := damage(folder, table):
+                raise CheckpointError(f"{table.name} is damaged: {wrong}")
     except (CheckpointError, Damaged) as error:
         raise CheckpointError(
             f"nothing of the run in {folder.location} was dropped, since what is to be kept is damaged: {error}; "
