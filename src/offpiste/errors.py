@@ -4,6 +4,7 @@ OffpisteError
 ├── ConfigError           a setting is unknown, of the wrong type or out of range
 ├── RunMismatch           the folder holds another run, or one of another RESULTS_VERSION
 ├── StoreError            an object could not be read or written
+│   ├── AccessDenied      the store answered, and refused
 │   └── Damaged           a file of a store is not what it must be
 ├── CheckpointError       checkpoints are missing or broken
 ├── NotFinite             the loss, a bonus or one of its scalars is not finite; the last checkpoint stays
@@ -31,6 +32,10 @@ class RunMismatch(OffpisteError):
 
 class StoreError(OffpisteError):
     """An object could not be read or written."""
+
+
+class AccessDenied(StoreError):
+    """The store answered, and refused."""
 
 
 class Damaged(StoreError):

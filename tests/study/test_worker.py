@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from offpiste.config import RunConfig
-from offpiste.errors import StoreError
+from offpiste.errors import AccessDenied, StoreError
 from offpiste.store import layout
 from offpiste.store.storage import Folder
 from offpiste.study import ledger, status, worker
@@ -314,7 +314,80 @@ def test_the_store_may_be_away_for_a_while(store: Folder, monkeypatch: pytest.Mo
     log: list[str] = []
     monkeypatch.setattr(worker, "PATIENCE_SECONDS", 60.0)
     assert worked(store, log=log)[0] == StudySummary(3, 0, 0)
-    assert log[0] == "the store does not answer: away"
+    assert log[0] == "cannot claim runs: away"
+
+
+def fail_claims(monkeypatch: pytest.MonkeyPatch, error: StoreError, after: int = 0) -> None:
+    """Let all listings of marks fail but the first ones."""
+    left, read = [after], Marks.read
+
+    def fail(self: Marks) -> Listing:
+        left[0] -= 1
+        if left[0] < 0:
+            raise error
+        return read(self)
+
+    monkeypatch.setattr(Marks, "read", fail)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_store_that_fails_for_an_hour_is_an_error_and_not_the_claims_of_others(
+    store: Folder, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    fail_claims(monkeypatch, StoreError("away"), after=2 if alone else 0)
+    monkeypatch.setattr(worker, "FAILING_SECONDS", 0.1)  # and no patience at all
+    log: list[str] = []
+    with pytest.raises(StoreError, match="no run could be claimed or begun for 0 minutes: away"):
+        worked(store, log=log, alone=alone)
+    assert log.count("cannot claim runs: away") > 1
+
+
+def test_a_store_in_which_runs_cannot_be_begun_is_an_error_after_a_while(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Folder) -> None:
+        raise StoreError("full")
+
+    monkeypatch.setattr(ledger, "count_attempt", fail)
+    monkeypatch.setattr(worker, "FAILING_SECONDS", 0.1)
+    with pytest.raises(StoreError, match="full"):
+        worked(store)
+    assert Marks(store, STUDY).read().leases == {}
+
+
+def test_a_store_that_refuses_the_first_claim_is_an_error_at_once_and_later_ones_are_retried(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        fail_claims(patch, AccessDenied("no"))
+        with pytest.raises(AccessDenied, match="no"):
+            worked(store, log=log)
+    assert log == []
+    fail_claims(monkeypatch, AccessDenied("no"), after=1)
+    monkeypatch.setattr(worker, "FAILING_SECONDS", 0.1)
+    with pytest.raises(StoreError, match="no run could be claimed or begun for 0 minutes: no"):
+        worked(store, log=log)
+
+
+def test_time_in_which_the_store_failed_is_no_patience(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run_id in (FIRST, SECOND, THIRD):
+        Marks(store, STUDY).put_lease(run_id, "other")
+    now, read = [1_000.0], Marks.read
+    monkeypatch.setattr("offpiste.study.worker.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(worker, "PATIENCE_SECONDS", 600.0)
+    looks: list[float] = []
+
+    def away_until_half_an_hour(self: Marks) -> Listing:
+        looks.append(now[0])
+        now[0] += 60.0
+        if now[0] < 1_000.0 + 1_800.0:
+            raise StoreError("away")
+        return read(self)
+
+    monkeypatch.setattr(Marks, "read", away_until_half_an_hour)
+    assert worked(store)[1] == "the rest is claimed by others"
+    assert looks[-1] > 1_000.0 + 1_800.0 + 500.0
 
 
 @pytest.mark.parametrize(

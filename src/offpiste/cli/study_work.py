@@ -17,8 +17,8 @@ class Work:
     """Work on a study: claim runs that nobody works on, and train them, until none is left. Start as many workers as
     you like, on any machines that share the store; a scheduler may end them at any time. SIGTERM, Ctrl-C and SIGUSR1
     let all runs save a checkpoint first. Exit code 0: nothing is left to do here; 1: the same, and some runs are
-    quarantined; 3: the study was asked to stop; 75: interrupted by a signal, or time is up, and the same command
-    resumes it.
+    quarantined, or an error, as of a store that refuses or has failed for an hour; 3: the study was asked to stop;
+    75: interrupted by a signal, or time is up, and the same command resumes it.
     """
 
     file: File

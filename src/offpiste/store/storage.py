@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from offpiste.errors import StoreError
+from offpiste.errors import AccessDenied, StoreError
 from offpiste.store import urls
 from offpiste.store.disk import NO_NAME, Disk, Stat
 
@@ -117,7 +117,8 @@ class Folder:
                 message = reason_of(error)
             if self._secrets.are_in(message):
                 message = "the reason is hidden, because it holds a part of the URL that may be a key"
-            failure = StoreError(f"cannot {what}: {message}{advice}")
+            kind = AccessDenied if _is_denied(error) else StoreError
+            failure = kind(f"cannot {what}: {message}{advice}")
             if not self._secrets:
                 failure.__cause__ = error
         raise failure  # outside the handler: its context would be an error that may hold a secret
@@ -131,6 +132,12 @@ def _open(url: urls.Url) -> "Bucket | Web":
     from offpiste.store.bucket import open_bucket
 
     return open_bucket(url)
+
+
+def _is_denied(error: Exception) -> bool:
+    """Return whether a disk or an object store answered that it may not be read or written."""
+    by_name = ("PermissionDeniedError", "UnauthenticatedError")
+    return isinstance(error, PermissionError) or type(error).__name__ in by_name
 
 
 def _is_of_a_store(error: Exception) -> bool:

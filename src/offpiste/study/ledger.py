@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from offpiste.errors import StoreError
+from offpiste.errors import AccessDenied, StoreError
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.attempt import Outcome
@@ -42,6 +42,8 @@ class Ledger:
         """Runs that failed or are at work elsewhere, with the earliest time to try them again."""
         self.proposed: list[str] = []
         """Runs for which leases are written, and not yet decided."""
+        self.failures: dict[str, str] = {}
+        """What failed in the store since the last claim, by run, or by "" if that was the claim itself."""
         self.next_claim = 0.0
         self._decide_at = 0.0
         self._study, self._store, self._claims, self._marks, self._log = study, store, claims, marks, log
@@ -73,11 +75,14 @@ class Ledger:
         """Write leases for up to so many runs, to be decided by `decide`."""
         now = time.monotonic()
         self.not_before = {run_id: at for run_id, at in self.not_before.items() if at > now}
+        self.failures = {run_id: why for run_id, why in self.failures.items() if run_id in self.not_before}
         wanted = [run_id for run_id in self.left if run_id not in self._renew_at and run_id not in self.not_before]
         try:
             self.proposed = self._claims.propose(wanted, count)
         except StoreError as error:
-            self._log(f"the store does not answer: {error}")
+            if isinstance(error, AccessDenied) and self._begun is None:
+                raise
+            self._note_failed_claim(error)
             self.next_claim = now + LOOK_SECONDS
             return
         self._read_marks()
@@ -92,7 +97,7 @@ class Ledger:
         try:
             won = self._claims.decide(self.proposed)
         except StoreError as error:
-            self._log(f"the store does not answer: {error}")
+            self._note_failed_claim(error)
             won = []
         for run_id in set(self.proposed) - set(won):
             self._release(run_id)
@@ -107,6 +112,7 @@ class Ledger:
         try:
             tries = count_attempt(self._store.below(run_id))
         except StoreError as error:
+            self.failures[run_id] = str(error)
             self.retry(run_id, LOOK_SECONDS, f"cannot be begun: {error}")
             return None
         if tries.in_vain:
@@ -204,6 +210,7 @@ class Ledger:
         try:
             seen = status.read_one(self._store, run, self._study.bonus_sources, accept_version=accept)
         except StoreError as error:
+            self.failures[run_id] = str(error)
             self.retry(run_id, LOOK_SECONDS, f"cannot be read: {error}")
             return False
         if seen.is_complete(self._study.keep):
@@ -226,6 +233,10 @@ class Ledger:
     def _lift(self, mended: list[str]) -> None:
         for run_id in lift_quarantine(self._store, self._study, mended):
             self._log(f"{run_id} {status.MENDED}")
+
+    def _note_failed_claim(self, error: StoreError) -> None:
+        self.failures[""] = str(error)
+        self._log(f"cannot claim runs: {error}")
 
     def _release(self, run_id: str) -> None:
         if self._renew_at.pop(run_id, None) is not None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from offpiste.errors import StoreError
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.attempt import Outcome
@@ -31,6 +32,8 @@ STOP_SECONDS, LOCAL_STOP_SECONDS = 30.0, 5.0
 """How often to look for a request to stop, in an object store and on a disk."""
 PATIENCE_SECONDS = 600.0
 """How long a worker without any run looks, before it ends."""
+FAILING_SECONDS = 3_600.0
+"""How long a worker without any run tries to claim one from a store that fails, before it ends with an error."""
 CLAIM_AHEAD_SECONDS = 60.0
 """If runs are shorter than this, as many as fit into it are claimed before a slot is free."""
 NO_ADVANCE_SECONDS = 300.0
@@ -152,6 +155,7 @@ class _Worker:
         self._next_stop_check = 0.0
         self._next_summary = time.monotonic() + SUMMARY_SECONDS
         self._idle_since: float | None = None
+        self._failing_since: float | None = None
 
     def run(self) -> None:
         """Work until there is a reason to end, then let all runs save."""
@@ -196,16 +200,26 @@ class _Worker:
                 self.reason = "the study was asked to stop"
 
     def _end_if_nothing_is_left(self) -> None:
-        if self._busy() or self._queue or self.ledger.proposed:
+        now = time.monotonic()
+        if self._busy() or self._queue:
+            self._idle_since = self._failing_since = None
+        elif self.ledger.proposed:
             self._idle_since = None
         elif not self.ledger.left:
             self.reason = "nothing is left"
         elif not self._walltime.may_claim():
             self.reason = "time is up"
-        elif not self._terms.alone and not self.ledger.not_before:
-            self._idle_since = self._idle_since or time.monotonic()
-            if time.monotonic() - self._idle_since > PATIENCE_SECONDS:
-                self.reason = "the rest is claimed by others"
+        elif self.ledger.failures:
+            self._idle_since, self._failing_since = None, self._failing_since or now
+            if now - self._failing_since > FAILING_SECONDS:
+                why = next(iter(self.ledger.failures.values()))
+                raise StoreError(f"no run could be claimed or begun for {FAILING_SECONDS / 60:.0f} minutes: {why}")
+        else:
+            self._failing_since = None
+            if not self._terms.alone and not self.ledger.not_before:
+                self._idle_since = self._idle_since or now
+                if now - self._idle_since > PATIENCE_SECONDS:
+                    self.reason = "the rest is claimed by others"
 
     def _let_runs_save(self) -> None:
         if self._busy():
