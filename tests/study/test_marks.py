@@ -9,7 +9,7 @@ import pytest
 from offpiste.config import RunConfig
 from offpiste.store.storage import Folder
 from offpiste.study import status
-from offpiste.study.marks import Listing, Marks, key_of, lift_quarantine, read_status
+from offpiste.study.marks import Listing, Marks, discard, key_of, lift_quarantine, read_status
 from tests.study.small import leave_status, tiny_study
 
 STUDY = replace(tiny_study(), bonus_sources={"none": None})
@@ -63,6 +63,15 @@ def test_the_status_of_a_run_that_is_marked_done_is_not_read_from_its_folder(
         (THIRD, "waiting", 0),
     ]
     assert sorted(read) == [SECOND, THIRD]
+
+
+def test_a_run_is_marked_as_begun_until_it_is_discarded(folder: Folder) -> None:
+    marks = Marks(folder, STUDY)
+    for run_id in (FIRST, SECOND):
+        marks.mark_begun(run_id)
+    assert marks.read().begun == {marks.keys[FIRST], marks.keys[SECOND]}
+    discard(folder, STUDY, [FIRST, THIRD])
+    assert marks.read() == Listing(begun={marks.keys[SECOND]})
 
 
 def test_without_marks_the_folders_say_the_same(tmp_path: Path) -> None:

@@ -120,6 +120,33 @@ def test_alone_a_worker_begins_with_runs_in_progress_and_takes_the_others_in_ord
     assert log[-1] == "nothing is left; 3 done, 0 in flight, 0 waiting, 0 quarantined of 3 runs"
 
 
+def test_runs_that_a_stopped_worker_had_begun_are_resumed_before_new_ones(store: Folder) -> None:
+    study = replace(tiny_study(keep="all", seeds=list(range(20))), bonus_sources={"none": None})
+    for run in study.runs:
+        SCRIPT[run.run_id] = [lambda: os.kill(os.getpid(), signal.SIGTERM), None]
+    worked(store, study, slots=2)
+    begun = set(STARTED)
+    SCRIPT.clear()
+    STARTED.clear()
+    worked(store, study, slots=2)
+    assert set(STARTED[:2]) == begun
+
+
+def test_a_run_is_marked_as_begun_once(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    marked: list[str] = []
+    mark = Marks.mark_begun
+
+    def counted(self: Marks, run_id: str) -> None:
+        marked.append(run_id)
+        mark(self, run_id)
+
+    monkeypatch.setattr(Marks, "mark_begun", counted)
+    SCRIPT[FIRST] = [PAUSED] * 5
+    worked(store)
+    assert sorted(marked) == [FIRST, SECOND, THIRD]
+    assert STARTED.count(FIRST) == 6
+
+
 def test_a_run_that_another_worker_has_leased_is_left_to_it(store: Folder) -> None:
     marks = Marks(store, STUDY)
     marks.put_lease(SECOND, "other")
@@ -252,7 +279,7 @@ def test_a_signal_lets_all_runs_save_and_gives_them_back_twice_as_once(number: s
     before = signal.getsignal(number)
     summary, reason = worked(store, slots=3)
     assert (summary, reason) == (StudySummary(0, 0, 3), "interrupted by a signal")
-    assert Marks(store, STUDY).read() == Listing()
+    assert Marks(store, STUDY).read().leases == {}
     assert signal.getsignal(number) == before
 
 
@@ -416,7 +443,7 @@ def test_without_a_limit_time_is_never_up() -> None:
 def test_when_time_is_up_the_runs_are_given_back(store: Folder) -> None:
     SCRIPT[FIRST] = SCRIPT[SECOND] = SCRIPT[THIRD] = [None] * 10**6
     assert worked(store, hours=0.0001) == (StudySummary(0, 0, 3), "time is up")
-    assert Marks(store, STUDY).read() == Listing()
+    assert Marks(store, STUDY).read().leases == {}
 
 
 def test_outside_the_main_thread_a_worker_works_too(store: Folder) -> None:

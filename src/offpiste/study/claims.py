@@ -32,10 +32,10 @@ class Claims:
     def __init__(
         self, marks: Marks, worker: str, index_and_count: tuple[int, int] | None = None, *, in_order: bool = False
     ) -> None:
-        """Claim for this worker, first among the runs of its share if it knows its index and how many there are.
+        """Claim for this worker: runs that were begun first, then those of its share, if it knows that.
 
-        Others are chosen at random, since workers that begin at the same moment would all claim the first; a worker
-        that is alone may ask for runs in the order given.
+        Otherwise they are chosen at random, since workers that begin at the same moment would all claim the first; a
+        worker that is alone may ask for runs in the order given.
         """
         self.worker = worker
         self.seen = Listing()
@@ -126,10 +126,9 @@ class Claims:
         if self._in_order:
             return free
         random.shuffle(free)
-        if self._share is not None:
-            index, count = self._share
-            free.sort(key=lambda run_id: self._rank[run_id] % count != index)
-        return free
+        index, count = self._share or (0, 1)
+        begun, keys = self.seen.begun, self._marks.keys
+        return sorted(free, key=lambda run_id: (keys[run_id] not in begun, self._rank[run_id] % count != index))
 
 
 def new_worker_id() -> str:

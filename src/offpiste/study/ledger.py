@@ -119,6 +119,8 @@ class Ledger:
             self.quarantine(run_id, Outcome("failed", f"{tries.attempts - 1} attempts made no checkpoint"))
             return None
         self._tried.add(run_id)
+        if self._marks.keys[run_id] not in self._claims.seen.begun:
+            self._marks.mark_begun(run_id)
         return tries
 
     def finish(self, run_id: str) -> None:

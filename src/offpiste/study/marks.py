@@ -2,6 +2,7 @@
 
 studies/NAME/marks/KEY.done           the run is done
 studies/NAME/marks/KEY.quarantined    the run is quarantined; both end with the hash of a bonus's file, if it has one
+studies/NAME/marks/KEY.begun          a worker has begun the run; without it, others take it up later than they might
 studies/NAME/marks/KEY.lease.WORKER   a worker has claimed the run (`offpiste.study.claims`)
 
 KEY is a hash of all that decides whether a run is done: its settings, frames, RESULTS_VERSION and what the study keeps;
@@ -37,6 +38,7 @@ class Listing:
     """When each was written, by what follows `done.` in its name."""
     quarantined: dict[str, set[str]] = field(default_factory=dict)
     """What follows `quarantined.` in the names."""
+    begun: set[str] = field(default_factory=set)
     leases: dict[str, dict[str, float]] = field(default_factory=dict)
     """When each was written or renewed, by its worker."""
 
@@ -61,6 +63,8 @@ class Marks:
                 found.done.setdefault(key, {})[of] = stat.modified
             elif kind == "quarantined":
                 found.quarantined.setdefault(key, set()).add(of)
+            elif kind == "begun":
+                found.begun.add(key)
             elif kind == "lease":
                 found.leases.setdefault(key, {})[of] = stat.modified
         return found
@@ -102,6 +106,16 @@ class Marks:
         """Mark a run as quarantined, which its folder says already."""
         with suppress(StoreError):
             self._folder.put(self._name(run_id, "quarantined", self._source(run_id)), run_id.encode())
+
+    def mark_begun(self, run_id: str) -> None:
+        """Mark a run as begun, so that workers resume it before they begin others."""
+        with suppress(StoreError):
+            self._folder.put(self._name(run_id, "begun", None), run_id.encode())
+
+    def unmark_begun(self, run_id: str, seen: Listing) -> None:
+        """Delete the mark of a run that is to begin anew."""
+        if self.keys[run_id] in seen.begun:
+            self._folder.delete(self._name(run_id, "begun", None))
 
     def unmark_quarantined(self, run_id: str, seen: Listing) -> None:
         """Delete the marks of a run that is no longer quarantined."""
@@ -170,6 +184,7 @@ def discard(store: Folder, study: Study, run_ids: Iterable[str]) -> None:
         run_folder.discard(store.below(run_id))
         marks.unmark_done(run_id, seen)
         marks.unmark_quarantined(run_id, seen)
+        marks.unmark_begun(run_id, seen)
 
 
 def _done(run: RunConfig, keep: str, age: float) -> RunStatus:
