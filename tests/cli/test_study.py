@@ -267,8 +267,67 @@ def test_the_live_view_ends_when_all_runs_are_done(
         leave_status(store.below(plan.runs[0].run_id), plan.runs[0], "finished", 400)
 
     monkeypatch.setattr("offpiste.cli.status_view.time.sleep", finish)
-    status_view.watch(plan, store)
-    assert "1 done" in capsys.readouterr().out
+    status.request_stop(store, "tiny")
+    status_view.watch(plan, store, "asked to stop")
+    shown = capsys.readouterr().out
+    assert "1 done" in shown
+    assert "asked to stop" in shown
+
+
+@pytest.mark.parametrize("command", ["status", "status --json", "retry", "stop", "stop --undo", "discard"])
+def test_a_store_without_the_study_is_an_error_and_stays_as_it_is(
+    command: str, file: str, store: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["study", *command.split(), file, "--store", store.location]
+    if command == "discard":
+        argv.append(tiny_study().runs[0].run_id)
+    output = Output(argv, capsys)
+    assert output.code == 1
+    assert f"there is nothing of the study tiny in {store.location}; check --store" in output.errors
+    assert store.local_path is not None
+    assert not store.local_path.exists()
+
+
+def test_a_study_that_is_begun_or_has_a_run_trained_by_hand_has_a_status(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun, by_hand = Folder(tmp_path / "begun"), Folder(tmp_path / "by hand")
+    status.put_file(begun, "tiny", b"")
+    leave_status(by_hand.below(tiny_study().runs[1].run_id), tiny_study().runs[1], "paused", 0)
+    for store in (begun, by_hand):
+        assert Output(["study", "status", file, "--store", store.location], capsys).code == 0
+
+
+def test_the_status_of_a_study_that_was_asked_to_stop_says_how_to_withdraw_that(
+    file: str, store: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_some(store)
+    argv = ["study", "status", file, "--store", store.location]
+    assert "asked to stop" not in Output(argv, capsys).out
+    assert json.loads(Output([*argv, "--json"], capsys).out)["stop_requested"] is False
+    status.request_stop(store, "tiny")
+    assert json.loads(Output([*argv, "--json"], capsys).out)["stop_requested"] is True
+    follow_the_advice(Output(argv, capsys).out, capsys)
+    assert not status.stop_requested(store, "tiny")
+
+
+def follow_the_advice(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the command that stands in the line about the request to stop."""
+    (line,) = [line for line in text.splitlines() if "so no worker begins" in line]
+    command, *argv = shlex.split(line.split("`")[1])
+    assert command == "offpiste"
+    assert Output(argv, capsys).code == 0
+
+
+def test_a_worker_of_a_study_that_was_asked_to_stop_says_how_to_withdraw_that(
+    file: str, store: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status.begin(store, "tiny", b"")
+    status.request_stop(store, "tiny")
+    output = Output(["study", "work", file, "--store", store.location], capsys)
+    assert output.code == 3
+    follow_the_advice(output.errors, capsys)
+    assert not status.stop_requested(store, "tiny")
 
 
 # retry and stop
@@ -277,6 +336,7 @@ def test_the_live_view_ends_when_all_runs_are_done(
 def test_retry_lifts_the_quarantine_of_all_runs_or_of_one(
     file: str, store: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    status.put_file(store, "tiny", b"")
     first, second, _ = (run.run_id for run in tiny_study().runs)
     for name in (first, second):
         status.quarantine(store.below(name), "no", "")
@@ -287,6 +347,7 @@ def test_retry_lifts_the_quarantine_of_all_runs_or_of_one(
 
 
 def test_retry_of_an_unknown_run_is_refused(file: str, store: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    status.put_file(store, "tiny", b"")
     output = Output(
         ["study", "retry", file, "--store", store.location, "--run", "freeway/epsilon_greedy/seed-9"], capsys
     )
@@ -338,6 +399,7 @@ def test_with_no_wait_stop_returns_at_once(file: str, store: Folder, capsys: pyt
 
 
 def test_commands_that_only_read_import_neither_torch_nor_ray(file: str, store: Folder) -> None:
+    status.put_file(store, "tiny", b"")
     script = f"""
 import subprocess
 import sys
@@ -360,34 +422,43 @@ def test_slurm_writes_the_file_and_lets_nodes_see_the_study(
     monkeypatch.chdir(tmp_path)
     status.request_stop(store, "tiny")
     output = Output(["study", "slurm", file, "--store", store.location, "--workers", "4"], capsys)
-    assert (output.code, output.out) == (0, "tiny.sbatch: submit it with `sbatch tiny.sbatch`\n")
+    assert (output.code, output.out.splitlines()[0]) == (0, "tiny.sbatch: submit it with `sbatch tiny.sbatch`")
     text = (tmp_path / "tiny.sbatch").read_text()
     assert "#SBATCH --array=0-3\n" in text
     assert f"study work {file} --store {store.location} --batch --slots 1 --hours 24.0000" in text
     assert status.is_begun(store, "tiny")
     assert status.stop_requested(store, "tiny")  # only a submission withdraws that
+    follow_the_advice(output.out, capsys)
+    assert not status.stop_requested(store, "tiny")
+    output = Output(["study", "slurm", file, "--store", store.location, "--workers", "4"], capsys)
+    assert output.out == "tiny.sbatch: submit it with `sbatch tiny.sbatch`\n"
 
 
 @pytest.mark.parametrize(
-    ("script", "code"), [("echo Submitted batch job 7", 0), ("echo no such partition >&2; exit 1", 1)]
+    ("script", "code"), [("cat > {}; echo Submitted batch job 7", 0), ("echo no such partition >&2; exit 1", 1)]
 )
-def test_slurm_submits_the_file_and_withdraws_a_request_to_stop(
+def test_slurm_submits_the_file_and_withdraws_a_request_to_stop_unless_it_is_refused(
     script: str, code: int, file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "sbatch").write_text(f"#!/bin/bash\n{script}\n")
+    (programs / "sbatch").write_text(f"#!/bin/bash\n{script.format(tmp_path / 'submitted')}\n")
     (programs / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     status.request_stop(store, "tiny")
-    out = str(tmp_path / "x.sbatch")
-    argv = ["study", "slurm", file, "--store", store.location, "--workers", "4", "--out", out, "--submit"]
+    out = tmp_path / "x.sbatch"
+    out.write_text("before")
+    argv = ["study", "slurm", file, "--store", store.location, "--workers", "4", "--out", str(out), "--submit"]
     output = Output([*argv, "--sbatch=--partition=long"], capsys)
     assert output.code == code
     assert ("Submitted batch job 7" in output.out) == (code == 0)
     assert ("sbatch refused" in output.errors) == (code == 1)
-    assert "#SBATCH --partition=long" in Path(out).read_text()
-    assert not status.stop_requested(store, "tiny")
+    assert status.stop_requested(store, "tiny") == (code == 1)
+    if code:
+        assert out.read_text() == "before"
+    else:
+        assert "#SBATCH --partition=long" in out.read_text()
+        assert (tmp_path / "submitted").read_text() == out.read_text()
 
 
 def test_slurm_refuses_a_store_whose_url_holds_a_key(file: str, capsys: pytest.CaptureFixture[str]) -> None:

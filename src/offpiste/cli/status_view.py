@@ -24,14 +24,15 @@ MAX_NOTE = 1_000
 _STYLES = {"running": "green", "stale": "yellow", "failed": "bold red"}
 
 
-def watch(study: Study, store: Folder) -> None:
-    """Show a study until all its runs are done, or until Ctrl-C."""
+def watch(study: Study, store: Folder, asked_to_stop: str) -> None:
+    """Show a study until all its runs are done, or until Ctrl-C; with this line while it is asked to stop."""
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
             found = read_status(store, study)
-            text = Text("\n").join(_styled(line) for line in lines(study.name, found, console.height - 1))
-            live.update(text, refresh=True)
+            shown = list(lines(study.name, found, console.height - 2))
+            shown += [asked_to_stop] * status.stop_requested(store, study.name)
+            live.update(Text("\n").join(map(_styled, shown)), refresh=True)
             if all(seen.state == "done" for seen in found):
                 return
             time.sleep(REFRESH_SECONDS)

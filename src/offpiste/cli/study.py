@@ -12,13 +12,13 @@ from typing import Annotated
 import tyro
 
 from offpiste.cli import status_view
-from offpiste.cli.study_arguments import File, Flag, Store, log
+from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop, log
 from offpiste.cli.study_slurm import Slurm
 from offpiste.cli.study_work import Work
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.commands import train_command
 from offpiste.config import MachineConfig, RunConfig, identity
-from offpiste.errors import ConfigError, did_you_mean
+from offpiste.errors import ConfigError, StoreError, did_you_mean
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
 from offpiste.study.marks import discard, lift_quarantine, read_status
@@ -111,14 +111,17 @@ class Status:
 
     def main(self) -> int:
         """Show the status."""
-        study, store = read_study(self.file), Folder(self.store)
+        study, store = open_study(self.file, self.store)
         if self.json:
-            print(json.dumps(status_view.as_json(study.name, read_status(store, study)), indent=1))
+            found = status_view.as_json(study.name, read_status(store, study))
+            print(json.dumps(found | {"stop_requested": status.stop_requested(store, study.name)}, indent=1))
         elif self.once or not sys.stdout.isatty():
             for line in status_view.lines(study.name, read_status(store, study)):
                 print(line)
+            if status.stop_requested(store, study.name):
+                print(asked_to_stop(self.file, store))
         else:
-            status_view.watch(study, store)
+            status_view.watch(study, store, asked_to_stop(self.file, store))
         return 0
 
 
@@ -137,7 +140,7 @@ class Retry:
 
     def main(self) -> int:
         """Lift the quarantine."""
-        study, store = read_study(self.file), Folder(self.store)
+        study, store = open_study(self.file, self.store)
         check_runs(study, self.run)
         wanted = self.run or [seen.run_id for seen in read_status(store, study) if seen.quarantined]
         lifted = lift_quarantine(store, study, wanted)
@@ -160,7 +163,7 @@ class Discard:
 
     def main(self) -> int:
         """Delete them."""
-        study, store = read_study(self.file), Folder(self.store)
+        study, store = open_study(self.file, self.store)
         check_runs(study, self.runs)
         if not self.runs:
             raise ConfigError("name the runs to discard, as `offpiste study status` shows them")
@@ -174,8 +177,8 @@ class Discard:
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its workers and its driver. `study run`
-    resumes it.
+    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its workers and its driver, and no new
+    worker begins. `study run`, `study slurm --submit` or `study stop --undo` withdraws that.
     """
 
     file: File
@@ -185,11 +188,12 @@ class Stop:
     wait: bool = True
     """Wait until no run is running."""
     undo: Flag = False
-    """Withdraw the request instead, so that new workers find work; `study run` and `study slurm` do so, too."""
+    """Withdraw the request instead, so that new workers find work; `study run` and `study slurm --submit` do so,
+    too."""
 
     def main(self) -> int:
         """Request the stop, and wait for it."""
-        study, store = read_study(self.file), Folder(self.store)
+        study, store = open_study(self.file, self.store)
         if self.undo:
             status.clear_stop(store, study.name)
             return 0
@@ -223,6 +227,17 @@ class Arguments:
 def main(arguments: Arguments) -> int:
     """Run the command below `study`."""
     return arguments.command.main()
+
+
+def open_study(file: str, location: str) -> tuple[Study, Folder]:
+    """Return a study and its store, which must know it or hold a run of it."""
+    study, store = read_study(file), Folder(location)
+    if not status.is_begun(store, study.name) and all(seen.is_new for seen in read_status(store, study)):
+        raise StoreError(
+            f"there is nothing of the study {study.name} in {store.location}; check --store, or begin the study with "
+            "`offpiste study run`"
+        )
+    return study, store
 
 
 def check_runs(study: Study, names: Iterable[str]) -> None:

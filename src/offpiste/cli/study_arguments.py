@@ -6,11 +6,19 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.commands import shell_line
 from offpiste.errors import printable
+from offpiste.store.storage import Folder
 
 File = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
 Store = Annotated[str, tyro.conf.arg(metavar="URL")]
 Flag = tyro.conf.FlagCreatePairsOff[bool]
+
+
+def asked_to_stop(file: str, store: Folder) -> str:
+    """Return a message that a study was asked to stop, with the command that withdraws that."""
+    undo = shell_line(["offpiste", "study", "stop", file, "--store", str(store.local_path or store.location), "--undo"])
+    return f"the study was asked to stop, so no worker begins; `{undo}` withdraws that"
 
 
 def log(message: str) -> None:

@@ -1,10 +1,11 @@
 """`offpiste study slurm`: write, or submit, the sbatch file of a study's workers."""
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from offpiste.cli.study_arguments import File, Flag, Store
+from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop
 from offpiste.errors import ConfigError, OffpisteError
 from offpiste.store.storage import Folder
 from offpiste.study import status
@@ -32,7 +33,7 @@ class Slurm:
     out: str | None = None
     """The file to write; by default, NAME.sbatch in the current folder."""
     submit: Flag = False
-    """Submit it, and withdraw an earlier request to stop the study."""
+    """Submit it, and withdraw an earlier request to stop the study; if sbatch refuses it, nothing changes."""
     accept_version: Flag = False
     """Resume runs that were started by a version with other results, or before the file of their bonus was changed."""
 
@@ -49,20 +50,23 @@ class Slurm:
         location = str(store.local_path or store.location)
         batch = Batch(self.workers, self.slots, self.time, self.sbatch)
         text = script(study, batch, str(Path(self.file).absolute()), location, accept_version=self.accept_version)
-        status.put_file(
-            store, study.name, Path(self.file).read_bytes()
-        )  # by which a node sees that it shares the store
+        status.put_file(store, study.name, Path(self.file).read_bytes())  # so a node sees that it shares the store
+        stopped = status.stop_requested(store, study.name)
         out = Path(self.out or f"{study.name}.sbatch")
-        out.write_text(text)
         if not self.submit:
+            out.write_text(text)
             print(f"{out}: submit it with `sbatch {out}`")
+            if stopped:
+                print(asked_to_stop(self.file, store))
             return 0
-        status.clear_stop(store, study.name)
-        try:
-            done = subprocess.run(["sbatch", str(out)], capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            raise OffpisteError(f"there is no sbatch on this machine; submit {out} where there is") from None
+        if shutil.which("sbatch") is None:
+            raise OffpisteError("there is no sbatch on this machine; leave out --submit, and submit the file elsewhere")
+        status.clear_stop(store, study.name)  # before a job begins and sees it
+        done = subprocess.run(["sbatch"], input=text, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise OffpisteError(f"sbatch refused {out}: {done.stderr.strip()}")
+            if stopped:
+                status.request_stop(store, study.name)
+            raise OffpisteError(f"sbatch refused the job, and {out} was not written: {done.stderr.strip()}")
+        out.write_text(text)
         print(done.stdout.strip())
         return 0

@@ -4,8 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from offpiste.cli.study_arguments import File, Flag, Store, log
+from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop, log
 from offpiste.cli.train import STOPPED_EARLY
+from offpiste.store.storage import Folder
 from offpiste.study.plan import load_bonuses, read_study
 
 STUDY_STOPPED = 3
@@ -48,6 +49,7 @@ class Work:
         content = None if self.batch else Path(self.file).read_bytes()
         summary, reason = run_worker(study, content, self.store, terms, log)
         if reason == "the study was asked to stop":
+            log(asked_to_stop(self.file, Folder(self.store)))
             return STUDY_STOPPED
         if reason in ("interrupted by a signal", "time is up"):
             return STOPPED_EARLY if summary.unfinished else int(summary.failed > 0)

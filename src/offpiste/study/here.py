@@ -35,7 +35,6 @@ def run_worker(
     """Work on a study; without `content`, the copy of its file, the store has to have it already."""
     store = Folder(location)
     if status.stop_requested(store, study.name):
-        log(f"the study was asked to stop; `offpiste study stop --undo --store {store.location}` withdraws that")
         return StudySummary(0, 0, len(study.runs)), "the study was asked to stop"
     if not status.is_begun(store, study.name):
         if content is None:
