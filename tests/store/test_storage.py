@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import obstore
 import pytest
 
 from benchmarks.shared.s3_server import S3Server, free_port, s3_location
-from offpiste.errors import StoreError
+from offpiste.errors import AccessDenied, StoreError
 from offpiste.store import bucket
 from offpiste.store.storage import Folder
 
@@ -133,7 +134,7 @@ def test_credentials_in_a_url_open_the_folder_and_stay_out_of_messages(s3_server
     folder.put("object", b"x")
     assert Folder(url).get("object") == b"x"
     with pytest.raises(
-        StoreError, match=r"cannot write object to s3://other-bucket.*; check permissions and free space"
+        StoreError, match=r"cannot write object to s3://other-bucket.*NoSuchBucket.*; create the bucket first$"
     ) as failed:
         Folder(with_keys.replace("@bucket", "@other-bucket")).put("object", b"x")
     assert "hush" not in str(failed.value)
@@ -355,6 +356,66 @@ def test_of_an_answer_of_a_server_only_code_and_message_are_shown() -> None:
     answer = "<Error><Code>NoSuch</Code><Message>it is not</Message><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>"
     error = OSError(f"cannot: 403 Forbidden: {answer}\n\nDebug source:\nHeaders {{ key }}")
     assert bucket.reason_of(error) == "cannot: 403 Forbidden: NoSuch: it is not"
+    assert bucket.reason_of(OSError("404: <Error><Code>NoSuch</Code><Message></Message></Error>")) == "404: NoSuch"
+
+
+def test_a_web_server_that_is_not_there_is_an_error_with_its_reason() -> None:
+    with pytest.raises(StoreError, match=r"cannot read manifest.json from http://127.*Connection refused"):
+        Folder(f"http://127.0.0.1:{free_port()}/x").get("manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (
+            "Error performing PUT http://169.254.169.254/latest/api/token in 5s: 403 Forbidden: error sending request",
+            "no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for an s3:// URL",
+        ),
+        ("404 Not Found: <Error><Code>NoSuchBucket</Code></Error>", "create the bucket first"),
+        (
+            "403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code></Error>",
+            "check the keys and their permissions",
+        ),
+        (
+            "GET http://h:1/b - HTTP error: error sending request",
+            "is the address right and the server up? one without TLS needs &scheme=http in the URL",
+        ),
+        ("507 Insufficient Storage", "check permissions and free space"),
+    ],
+)
+def test_an_error_of_an_object_store_says_what_to_do_about_it(reason: str, advice: str) -> None:
+    folder = Folder("s3://KEY:hush@bucket/runs?region=x")
+
+    def fail(*_: Any) -> None:
+        raise obstore.exceptions.GenericError(reason)
+
+    folder._backend.put = fail  # type: ignore[method-assign]
+    with pytest.raises(StoreError) as failed:
+        folder.put("object", b"x")
+    assert str(failed.value).endswith(f"; {advice}")
+    assert str(failed.value).count(";") == 1 + advice.count(";")
+
+
+@pytest.mark.parametrize(
+    ("error", "denied"),
+    [
+        (obstore.exceptions.GenericError("list: 403 Forbidden: <Code>AccessDenied</Code>"), True),
+        (obstore.exceptions.PermissionDeniedError("get: 401 Unauthorized"), True),
+        (PermissionError(13, "Permission denied"), True),
+        (obstore.exceptions.GenericError("503 Slow Down"), False),
+        (OSError(28, "No space left on device"), False),
+    ],
+)
+def test_a_store_that_refuses_is_another_error_than_one_that_fails(error: Exception, denied: bool) -> None:
+    folder = Folder("s3://bucket/runs?region=x")
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    folder._backend.entries = fail  # type: ignore[method-assign]
+    with pytest.raises(StoreError) as failed:
+        folder.list()
+    assert isinstance(failed.value, AccessDenied) == denied
 
 
 def test_keys_are_read_from_the_file_of_aws_if_the_environment_has_none(

@@ -29,6 +29,14 @@ SILENT_SECONDS = 20.0
 """A server that sends nothing for so long is given up."""
 REQUEST_SECONDS = 900.0
 _HEADER_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN")
+_DENIED = "401 Unauthorized|403 Forbidden"
+_ADVICE = {
+    "169[.]254[.]169[.]254": "no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for an s3:// URL",
+    "NoSuchBucket": "create the bucket first",
+    _DENIED: "check the keys and their permissions",
+    "error sending request": "is the address right and the server up? one without TLS needs &scheme=http in the URL",
+}
+"""What to do, by a sign in the reason; without keys, obstore asks the address in the first for the machine's role."""
 _AZURE_HOST = re.compile(r"(?P<account>[a-z0-9]+)\.(dfs|blob)\.core\.windows\.net")
 
 
@@ -99,14 +107,26 @@ def open_bucket(url: Url) -> Bucket:
 
 def reason_of(error: Exception) -> str:
     """Return why a request failed, as one line: of a server's answer only code and message, since it may echo keys."""
+    if isinstance(error, urllib.error.URLError):
+        error = OSError(error.reason)  # its own text is in angle brackets, like an answer
     text = str(error).partition("\n\nDebug source")[0]
     head, xml, body = text.partition("<")
     if xml:
         answer = [
             found[1] for name in ("Code", "Message") if (found := re.search(f"<{name}>(.*?)</{name}>", body + xml))
         ]
-        text = f"{head} {': '.join(answer)}"
+        text = f"{head} {': '.join(filter(None, answer))}"
     return " ".join(text.split())
+
+
+def advice_on(reason: str) -> str:
+    """Return what to do about the reason of a failed request, or ""."""
+    return next((advice for sign, advice in _ADVICE.items() if re.search(sign, reason)), "")
+
+
+def is_denied(reason: str) -> bool:
+    """Return whether a request failed because the server refused it."""
+    return re.search(_DENIED, reason) is not None
 
 
 def _client_options(url: Url) -> dict[str, Any]:

@@ -110,15 +110,15 @@ class Folder:
         except Exception as error:
             if not _is_of_a_store(error):
                 raise
-            message = str(error)
+            message, denied = str(error), isinstance(error, PermissionError)
             if not isinstance(error, OSError) or type(error).__module__ != "builtins" or "\n" in message:
-                from offpiste.store.bucket import reason_of
+                from offpiste.store.bucket import advice_on, is_denied, reason_of
 
                 message = reason_of(error)
+                denied, advice = is_denied(message), f"; {found}" if (found := advice_on(message)) else advice
             if self._secrets.are_in(message):
                 message = "the reason is hidden, because it holds a part of the URL that may be a key"
-            kind = AccessDenied if _is_denied(error) else StoreError
-            failure = kind(f"cannot {what}: {message}{advice}")
+            failure = (AccessDenied if denied else StoreError)(f"cannot {what}: {message}{advice}")
             if not self._secrets:
                 failure.__cause__ = error
         raise failure  # outside the handler: its context would be an error that may hold a secret
@@ -132,12 +132,6 @@ def _open(url: urls.Url) -> "Bucket | Web":
     from offpiste.store.bucket import open_bucket
 
     return open_bucket(url)
-
-
-def _is_denied(error: Exception) -> bool:
-    """Return whether a disk or an object store answered that it may not be read or written."""
-    by_name = ("PermissionDeniedError", "UnauthenticatedError")
-    return isinstance(error, PermissionError) or type(error).__name__ in by_name
 
 
 def _is_of_a_store(error: Exception) -> bool:
