@@ -19,6 +19,7 @@ from offpiste.study.attempt import Outcome
 from offpiste.study.claims import Claims
 from offpiste.study.driver import StudySummary
 from offpiste.study.here import run_worker
+from offpiste.study.ledger import Ledger
 from offpiste.study.marks import Listing, Marks
 from offpiste.study.plan import Study
 from offpiste.study.worker import Reason, Terms, Walltime, work
@@ -40,6 +41,7 @@ class ScriptedSlot:
 
     child = None
     longest_pause = 0.0
+    frames = 100
 
     def __init__(self, shared: dict[str, Any], gpus: str | None = None) -> None:
         self.run: RunConfig | None = None
@@ -118,6 +120,44 @@ def test_alone_a_worker_begins_with_runs_in_progress_and_takes_the_others_in_ord
     assert log[0] == "study tiny: 3 runs, 0 done"
     assert f"{THIRD} is done, 1 of 3" in log
     assert log[-1] == "nothing is left; 3 done, 0 in flight, 0 waiting, 0 quarantined of 3 runs"
+
+
+def test_the_log_says_which_runs_begin_and_which_resume(store: Folder) -> None:
+    leave_status(store.below(THIRD), STUDY.runs[2], "paused", 1_200)
+    log: list[str] = []
+    worked(store, log=log)
+    assert [line for line in log if "begins" in line or "resumes" in line if line.startswith(THIRD)] == [
+        f"{THIRD} resumes at 1,200 frames"
+    ]
+    assert {f"{FIRST} begins", f"{SECOND} begins"} <= set(log)
+
+
+@pytest.mark.parametrize(("alone", "expected"), [(True, ["2", "2", "2", "1"]), (False, ["", "", "2", "2"])])
+def test_the_time_left_counts_runs_in_flight_and_does_not_grow_until_the_next_is_done(
+    alone: bool, expected: list[str], store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("offpiste.study.ledger.time.monotonic", lambda: now[0])
+    leave_status(store.below(THIRD), STUDY.runs[2], "paused", 200)
+    marks = Marks(store, STUDY)
+    mine = Ledger(STUDY, store, Claims(marks, "me", in_order=True), marks, lambda _: None, accept_version=False)
+    mine.survey()
+    mine.propose(3)
+    now[0] += 1.0
+    assert mine.decide() == [THIRD, FIRST, SECOND]
+    found = []
+    for minute, in_flight in (
+        (1, {THIRD: 300, FIRST: 200}),
+        (2, {THIRD: 350, FIRST: 350}),
+        (3, {SECOND: 50}),
+        (6, {SECOND: 250}),
+    ):
+        now[0] = 60.0 * minute
+        if minute == 3:
+            mine.finish(FIRST)
+            mine.finish(THIRD)
+        found.append(mine.summary_line(in_flight, alone=alone).partition("; about ")[2].removesuffix(" min left"))
+    assert found == expected
 
 
 def test_runs_that_a_stopped_worker_had_begun_are_resumed_before_new_ones(store: Folder) -> None:

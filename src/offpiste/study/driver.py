@@ -141,6 +141,8 @@ class _Driver:
     """Runs that another driver's attempt had taken over when they were last looked at."""
     started: float = 0.0
     """When this driver started."""
+    last_done: float = 0.0
+    """When a run was last seen to be done."""
     frames_before: int = 0
     """Frames of the runs already done when this driver started."""
 
@@ -192,7 +194,7 @@ class _Driver:
         for run_id, outcome in self.workers.wait(POLL_SECONDS):
             manifest_before = self.in_flight.pop(run_id)
             if outcome.state == "finished":
-                self.done.add(run_id)
+                self._note_done(run_id)
                 self.marks.mark_done(run_id)
                 self.log(f"{run_id} is done, {len(self.done)} of {len(self.runs)}")
             elif outcome.state == "not_retryable":
@@ -227,8 +229,8 @@ class _Driver:
         return StudySummary(len(self.done), failed, len(self.runs) - len(self.done) - failed)
 
     def _time_left(self) -> str:
-        done = self._frames(self.done) - self.frames_before
-        return time_left(time.monotonic() - self.started, done, self._frames({*self.ready_at, *self.in_flight}))
+        done, left = self._frames(self.done) - self.frames_before, self._frames({*self.ready_at, *self.in_flight})
+        return time_left(self.last_done - self.started, done, left)
 
     def _frames(self, run_ids: Iterable[str]) -> int:
         return sum(self.runs[run_id].frames for run_id in run_ids)
@@ -274,8 +276,12 @@ class _Driver:
         if not seen.is_complete(self.study.keep):
             return False  # what is done but has its replay still is completed by an attempt of ours
         del self.ready_at[run_id]
-        self.done.add(run_id)
+        self._note_done(run_id)
         return True
+
+    def _note_done(self, run_id: str) -> None:
+        self.done.add(run_id)
+        self.last_done = time.monotonic()
 
     def _newest_manifest(self, run_id: str) -> str:
         try:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from offpiste.errors import AccessDenied, StoreError
@@ -51,8 +51,14 @@ class Ledger:
         self._renew_at: dict[str, float] = {}
         """The runs that are claimed, and when their leases are to be renewed."""
         self._tried: set[str] = set()
-        self._begun: tuple[float, int] | None = None
-        """When the marks were first read, and the frames of the runs done by then."""
+        self._frames_now: dict[str, int] = {}
+        """Frames of the runs that this worker has claimed, by their folders."""
+        self._begun: tuple[float, frozenset[str]] | None = None
+        """When the marks were first read, and the runs done by then."""
+        self._last_done = 0.0
+        """When a run was last seen to be done."""
+        self._frames_before: dict[str, int] = {}
+        """Frames that runs had when this worker first looked into their folders."""
 
     def survey(self) -> None:
         """Read the folders of all runs without a mark, for a worker that is alone; resumable runs come first."""
@@ -63,6 +69,7 @@ class Ledger:
             elif seen.state == "failed":
                 self._end(seen.run_id, self.skipped)
                 self._log(f"{seen.run_id} is skipped: {seen.note}")
+        self._frames_before = {seen.run_id: seen.frames for seen in found}
         listed = self._marks.read()
         self._lift([seen.run_id for seen in found if seen.mended])
         for seen in found:
@@ -119,6 +126,8 @@ class Ledger:
             self.quarantine(run_id, Outcome("failed", f"{tries.attempts - 1} attempts made no checkpoint"))
             return None
         self._tried.add(run_id)
+        frames = self._frames_now[run_id]
+        self._log(f"{run_id} resumes at {frames:,} frames" if frames else f"{run_id} begins")
         if self._marks.keys[run_id] not in self._claims.seen.begun:
             self._marks.mark_begun(run_id)
         return tries
@@ -181,14 +190,22 @@ class Ledger:
         """Return the counts of runs."""
         return StudySummary(len(self.done), len(self.quarantined) + len(self.skipped), len(self.left))
 
-    def summary_line(self, in_flight: int) -> str:
-        """Return the counts of runs, and the time left, as one line."""
-        waiting, failed = len(self.left) - in_flight, (len(self.quarantined), len(self.skipped))
-        line = counts_line(len(self.done), in_flight, waiting, *failed)
+    def summary_line(self, in_flight: Mapping[str, int], *, alone: bool = False) -> str:
+        """Return the counts of runs, and the time left, as one line; `in_flight` has the frames of this worker's runs.
+
+        Of the runs of other workers it sees only the ends, so the rate is that until the last of these, unless it is
+        alone.
+        """
+        waiting, failed = len(self.left) - len(in_flight), (len(self.quarantined), len(self.skipped))
+        line = counts_line(len(self.done), len(in_flight), waiting, *failed)
         if self._begun is None:
             return line
-        since, before = self._begun
-        return line + time_left(time.monotonic() - since, self._frames(self.done) - before, self._frames(self.left))
+        (since, before), until = self._begun, self._last_done
+        done, left = self._frames_to_do(self.done - before), self._frames_to_do(self.left)
+        if alone:
+            progress = sum(max(0, at - self._frames_before.get(run_id, 0)) for run_id, at in in_flight.items())
+            until, done, left = time.monotonic(), done + progress, left - progress
+        return line + time_left(until - since, done, left)
 
     def _read_marks(self) -> None:
         """Take over what the marks say of the runs of all workers."""
@@ -203,7 +220,7 @@ class Ledger:
                 self.quarantined.discard(run_id)
                 self.left[run_id] = None
         if self._begun is None:
-            self._begun = time.monotonic(), self._frames(self.done)
+            self._begun = time.monotonic(), frozenset(self.done)
             self._log(f"study {self._study.name}: {len(self.runs)} runs, {len(self.done)} done")
 
     def _is_to_be_trained(self, run_id: str) -> bool:
@@ -215,6 +232,8 @@ class Ledger:
             self.failures[run_id] = str(error)
             self.retry(run_id, LOOK_SECONDS, f"cannot be read: {error}")
             return False
+        self._frames_now[run_id] = seen.frames
+        self._frames_before.setdefault(run_id, seen.frames)
         if seen.is_complete(self._study.keep):
             self.finish(run_id)
         elif seen.quarantined:
@@ -248,9 +267,12 @@ class Ledger:
     def _end(self, run_id: str, among: set[str]) -> None:
         self.left.pop(run_id, None)
         among.add(run_id)
+        if among is self.done:
+            self._last_done = time.monotonic()
 
-    def _frames(self, run_ids: Collection[str]) -> int:
-        return sum(self.runs[run_id].frames for run_id in run_ids)
+    def _frames_to_do(self, run_ids: Collection[str]) -> int:
+        """Return the frames of these runs, without those that they had before."""
+        return sum(max(0, self.runs[run_id].frames - self._frames_before.get(run_id, 0)) for run_id in run_ids)
 
 
 def _next_renewal() -> float:

@@ -31,14 +31,15 @@ class Slot:
         """When the process last said that its run has advanced, or was started."""
         self.longest_pause = 0.0
         """The longest time between two steps of any run so far, in seconds: that of a checkpoint."""
+        self.frames = -1
+        """How far the run is, as the process last said; -1 before that."""
         self.child: Child | None = None
         self._shared = dict(shared)
         self._environment = os.environ | ({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus})
-        self._frames = -1
 
     def start(self, run: RunConfig, manifest_before: str) -> None:
         """Begin an attempt at a run."""
-        self.run, self.manifest_before, self._frames = run, manifest_before, -1
+        self.run, self.manifest_before, self.frames = run, manifest_before, -1
         self.advanced_at = time.monotonic()
         if self.child is None or self.child.has_ended():
             self.close()
@@ -56,8 +57,8 @@ class Slot:
                 self.run = None
                 return Outcome(**message["outcome"])
             self.longest_pause = max(self.longest_pause, message["longest"])
-            if message["frames"] > self._frames:
-                self._frames, self.advanced_at = message["frames"], time.monotonic()
+            if message["frames"] > self.frames:
+                self.frames, self.advanced_at = message["frames"], time.monotonic()
         if not ended:
             return None
         self.run = None

@@ -172,7 +172,7 @@ class _Worker:
                 self._wait()
         self._let_runs_save()
         self.ledger.release_all()
-        self._log(f"{self.reason}; {self.ledger.summary_line(0)}")
+        self._log(f"{self.reason}; {self.ledger.summary_line({})}")
 
     def close(self) -> None:
         """End the processes, which saves their runs if that has not happened."""
@@ -286,4 +286,5 @@ class _Worker:
     def _log_summary(self) -> None:
         if time.monotonic() >= self._next_summary:
             self._next_summary = time.monotonic() + SUMMARY_SECONDS
-            self._log(self.ledger.summary_line(len(self._busy())))
+            in_flight = {slot.run.run_id: slot.frames for slot in self._slots if slot.run is not None}
+            self._log(self.ledger.summary_line(in_flight, alone=self._terms.alone))
