@@ -72,7 +72,7 @@ def test_without_the_extra_the_error_says_what_to_install(
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
     assert main(["bundle", str(store), "--out", "bundle"]) == 1
-    assert "a bundle needs duckdb; install them with: pip install 'offpiste[report]'" in capsys.readouterr().err
+    assert "a bundle needs duckdb; install with: pip install 'offpiste[report]'" in capsys.readouterr().err
 
 
 def test_a_report_includes_the_bundles_and_stores_beside_its_store(store: Path, tmp_path: Path) -> None:

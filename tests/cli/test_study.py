@@ -461,6 +461,15 @@ def test_slurm_submits_the_file_and_withdraws_a_request_to_stop_unless_it_is_ref
         assert (tmp_path / "submitted").read_text() == out.read_text()
 
 
+def test_an_option_of_sbatch_after_a_space_is_answered_with_the_form_that_works(
+    file: str, store: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["study", "slurm", file, "--store", store.location, "--workers", "1", "--sbatch", "--partition=long"]
+    output = Output(argv, capsys)
+    assert output.code == 1
+    assert output.errors.endswith(": --sbatch=--partition=long\n")
+
+
 def test_slurm_refuses_a_store_whose_url_holds_a_key(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     url = "s3://me:secret@bucket/x?region=r"
     output = Output(["study", "slurm", file, "--store", url, "--workers", "1"], capsys)

@@ -60,4 +60,4 @@ def require(what: str, modules: Sequence[str], extra: str = "report") -> None:
     """Raise OffpisteError, with what to install, if modules of an extra are missing."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
-        raise OffpisteError(f"{what} needs {', '.join(missing)}; install them with: pip install 'offpiste[{extra}]'")
+        raise OffpisteError(f"{what} needs {', '.join(missing)}; install with: pip install 'offpiste[{extra}]'")

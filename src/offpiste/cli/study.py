@@ -1,5 +1,6 @@
 """`offpiste study`: plan, run, watch, retry, discard and stop the runs of a study."""
 
+import itertools
 import json
 import os
 import sys
@@ -222,6 +223,14 @@ class Arguments:
         | Annotated[Stop, tyro.conf.subcommand("stop")],
         tyro.conf.arg(name=""),
     ]
+
+
+def defaults(argv: list[str]) -> tuple[list[str], None]:
+    """Return the arguments as they are; refuse an option of sbatch after a space, which would be taken for ours."""
+    for option, value in itertools.pairwise(argv):
+        if option == "--sbatch" and value.startswith("-"):
+            raise ConfigError(f"--sbatch must be followed by = and the option of sbatch: --sbatch={value}")
+    return argv, None
 
 
 def main(arguments: Arguments) -> int:

@@ -45,7 +45,7 @@ def main(arguments: Arguments) -> int:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         needed = ", ".join(missing)
-        raise OffpisteError(f"a trial needs {needed}; install them with: pip install 'offpiste[report]'")
+        raise OffpisteError(f"a trial needs {needed}; install with: pip install 'offpiste[report]'")
     from offpiste.cli.trial_view import lines
     from offpiste.report.page import build
     from offpiste.study.trial import QUICK_GAMES, QUICK_SEEDS, Trial, tune
