@@ -383,13 +383,15 @@ def test_a_web_server_that_is_not_there_is_an_error_with_its_reason() -> None:
         ("507 Insufficient Storage", "check permissions and free space"),
     ],
 )
-def test_an_error_of_an_object_store_says_what_to_do_about_it(reason: str, advice: str) -> None:
+def test_an_error_of_an_object_store_says_what_to_do_about_it(
+    reason: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = Folder("s3://KEY:hush@bucket/runs?region=x")
 
     def fail(*_: Any) -> None:
         raise obstore.exceptions.GenericError(reason)
 
-    folder._backend.put = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(folder._backend, "put", fail)
     with pytest.raises(StoreError) as failed:
         folder.put("object", b"x")
     assert str(failed.value).endswith(f"; {advice}")
@@ -406,13 +408,15 @@ def test_an_error_of_an_object_store_says_what_to_do_about_it(reason: str, advic
         (OSError(28, "No space left on device"), False),
     ],
 )
-def test_a_store_that_refuses_is_another_error_than_one_that_fails(error: Exception, denied: bool) -> None:
+def test_a_store_that_refuses_is_another_error_than_one_that_fails(
+    error: Exception, denied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = Folder("s3://bucket/runs?region=x")
 
     def fail(*_: Any) -> None:
         raise error
 
-    folder._backend.entries = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(folder._backend, "entries", fail)
     with pytest.raises(StoreError) as failed:
         folder.list()
     assert isinstance(failed.value, AccessDenied) == denied
