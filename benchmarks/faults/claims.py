@@ -2,7 +2,7 @@
 
 The claim code of `offpiste study work` runs in threads against a store in this process, each request to which takes
 50 ms. Four times: workers that begin within five seconds, as they do; all at the same instant; the same with
-shares, as the tasks of a Slurm array have; and with a tenth of the runs begun, which all workers prefer. Every run must
+shares, as the tasks of a Slurm array have; and with a tenth of the runs begun, which workers prefer. Every run must
 have one worker at most, and all workers must be busy within 10 seconds. Then the requests a minute of as many runs
 under way, from the intervals in the code, beside those measured before there were marks and leases, when a small object
 took three requests.

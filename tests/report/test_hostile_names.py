@@ -19,6 +19,7 @@ from offpiste.analysis.names import title
 from offpiste.config import BonusConfig
 from offpiste.report.drawing import Drawing, new_figure, save, style, tidy
 from offpiste.report.page import Report, build
+from offpiste.store.documents import signed, unsigned
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import attempt_row, config_of, write_run
@@ -53,9 +54,9 @@ def write_store(store: Folder, called: Called) -> None:
     store.put(f"published/{called('import').replace('/', '|')[:200]}.json", b"{}")
     published = import_curves(store, "pong", [[1.0, 2.0], [3.0, 4.0]])
     (file,) = (name for name in store.list("published") if "pong" in name)
-    text = json.loads(store.get(f"published/{file}") or b"")
+    text = unsigned(json.loads(store.get(f"published/{file}") or b""))
     names = {key: called(key) for key in ("series", "agent", "file", "sha256", "fingerprint")}
-    store.put(f"published/{file}", json.dumps(text | names | {"game": called("game")}).encode())
+    store.put(f"published/{file}", json.dumps(signed(text | names | {"game": called("game")})).encode())
     assert published.method is not None  # so that its series is drawn
 
 

@@ -239,9 +239,9 @@ def main(arguments: Arguments) -> int:
 
 
 def open_study(file: str, location: str) -> tuple[Study, Folder]:
-    """Return a study and its store, which must know it or hold a run of it."""
+    """Return a study and its store, which must know it or hold runs of its games."""
     study, store = read_study(file), Folder(location)
-    if not status.is_begun(store, study.name) and all(seen.is_new for seen in read_status(store, study)):
+    if not status.is_begun(store, study.name) and not {run.game for run in study.runs} & {*store.entries()[1]}:
         raise StoreError(
             f"there is nothing of the study {study.name} in {store.location}; check --store, or begin the study with "
             "`offpiste study run`"

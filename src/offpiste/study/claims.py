@@ -32,7 +32,7 @@ class Claims:
     def __init__(
         self, marks: Marks, worker: str, index_and_count: tuple[int, int] | None = None, *, in_order: bool = False
     ) -> None:
-        """Claim for this worker: runs that were begun first, then those of its share, if it knows that.
+        """Claim for this worker: first those of its share, if it knows that, and among them those that were begun.
 
         Otherwise they are chosen at random, since workers that begin at the same moment would all claim the first; a
         worker that is alone may ask for runs in the order given.
@@ -128,7 +128,7 @@ class Claims:
         random.shuffle(free)
         index, count = self._share or (0, 1)
         begun, keys = self.seen.begun, self._marks.keys
-        return sorted(free, key=lambda run_id: (keys[run_id] not in begun, self._rank[run_id] % count != index))
+        return sorted(free, key=lambda run_id: (self._rank[run_id] % count != index, keys[run_id] not in begun))
 
 
 def new_worker_id() -> str:

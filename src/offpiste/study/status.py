@@ -56,11 +56,6 @@ class RunStatus:
     """Whether it is quarantined for a bonus whose file was changed since, and had recorded nothing; it is tried again
     (`lift_quarantine`)."""
 
-    @property
-    def is_new(self) -> bool:
-        """Whether its folder holds nothing of a run yet."""
-        return self.state == "waiting" and self.seconds_since_news is None and not self.frames and not self.mended
-
     def is_complete(self, keep: str) -> bool:
         """Return whether nothing is left to do: it is done, and its replay dropped if only results are kept."""
         return self.state == "done" and (self.only_results or keep == "all")
