@@ -1,6 +1,5 @@
 """`offpiste try`: tune and run a bonus in the small worlds, within an hour or two."""
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +8,7 @@ import tomli_w
 import tyro
 
 import offpiste
-from offpiste.cli.report import NEEDED
+from offpiste.cli.report import NEEDED, require
 from offpiste.cli.study_arguments import log
 from offpiste.cli.train import STOPPED_EARLY
 from offpiste.errors import OffpisteError
@@ -42,10 +41,7 @@ class Stopped(OffpisteError):
 
 def main(arguments: Arguments) -> int:
     """Tune and run the bonus, then print the table and write the report."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        needed = ", ".join(missing)
-        raise OffpisteError(f"a trial needs {needed}; install with: pip install 'offpiste[report]'")
+    require("a trial", NEEDED)
     from offpiste.cli.trial_view import lines
     from offpiste.report.page import build
     from offpiste.study.trial import QUICK_GAMES, QUICK_SEEDS, Trial, tune
