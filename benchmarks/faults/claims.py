@@ -121,7 +121,6 @@ def simulate(workers: int, runs: int, start_seconds: float, *, shares: bool, beg
         time.sleep(random.uniform(0.0, start_seconds))  # noqa: S311
         while not (mine := claims.claim(names, 1)):
             lost["claims"] += 1
-            time.sleep(random.uniform(0.0, 1.0))  # noqa: S311
         won.extend(mine)
         ends.append(time.monotonic())
 

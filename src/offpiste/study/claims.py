@@ -11,6 +11,7 @@ Strict exclusion is not needed: if two workers do claim one run, the newer attem
 
 import functools
 import hashlib
+import itertools
 import os
 import random
 import secrets
@@ -41,9 +42,9 @@ class Claims:
         self.seen = Listing()
         """The marks as last listed."""
         self._marks = marks
-        self._share = index_and_count
-        self._rank = {run_id: rank for rank, run_id in enumerate(sorted(marks.keys, key=lambda run: marks.keys[run]))}
-        """The position of each run in the order of keys, by which all workers divide them alike."""
+        index, count = index_and_count or (0, 1)
+        self._share = set(sorted(marks.keys, key=marks.keys.__getitem__)[index::count])
+        """Its runs in the order of keys, by which all workers divide them alike."""
         self._in_order = in_order
         self._clock_offset = 0.0
         """Seconds by which the store's clock is ahead of this machine's, as far as leases have shown."""
@@ -58,7 +59,7 @@ class Claims:
     def propose(self, wanted: Sequence[str], count: int) -> list[str]:
         """Write leases for up to `count` of these runs and return them, to be decided after SETTLE_SECONDS."""
         self._look()
-        chosen = self._ordered([run_id for run_id in wanted if self.is_free(run_id)])[:count]
+        chosen = list(itertools.islice(filter(self.is_free, self._ordered(wanted)), count))
         for run_id in chosen:
             self.renew(run_id)
         return chosen
@@ -122,13 +123,11 @@ class Claims:
             if worker != self.worker and now - at < LEASE_SECONDS and not has_ended(worker)
         }
 
-    def _ordered(self, free: list[str]) -> list[str]:
+    def _ordered(self, wanted: Sequence[str]) -> Sequence[str]:
         if self._in_order:
-            return free
-        random.shuffle(free)
-        index, count = self._share or (0, 1)
-        begun, keys = self.seen.begun, self._marks.keys
-        return sorted(free, key=lambda run_id: (self._rank[run_id] % count != index, keys[run_id] not in begun))
+            return wanted
+        share, begun, keys = self._share, self.seen.begun, self._marks.keys
+        return sorted(wanted, key=lambda run: (run not in share, keys[run] not in begun, random.random()))  # noqa: S311
 
 
 def new_worker_id() -> str:

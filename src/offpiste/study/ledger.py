@@ -110,8 +110,6 @@ class Ledger:
             self._release(run_id)
         self.proposed = []
         self._read_marks()
-        if not won:
-            self.next_claim = time.monotonic() + random.uniform(0.0, 1.0)  # noqa: S311
         return [run_id for run_id in won if self._is_to_be_trained(run_id)]
 
     def count_attempt(self, run_id: str) -> Tries | None:
