@@ -1,15 +1,15 @@
-"""Damaged and hostile stores, under every command that reads a store or trains in one.
+"""Damaged and hostile stores and bundles, under every command that reads them or trains.
 
-A store of real runs, a bundle beside it and imported curves are copied, harmed at random (`fuzz_harm`), and read by
-each command in a process of its own, forked from one that has loaded everything, with limits on memory and time. Bar,
-for every case and command:
+A store of real runs with imported curves, or the bundle of its runs, is copied, harmed at random (`fuzz_harm`), and
+read by each command in a process of its own, forked from one that has loaded everything, with limits on memory and
+time. Bar, for every case and command:
 
 - no traceback, no crash, and no more memory or time than the limits, but for a traceback of training from a checkpoint
   in which an attacker has replaced an object and its checksum;
 - nothing silently wrong: of a damaged store, what `digest`, `eval`, `load` and resumed training say is what they say of
   the whole one, unless they warn of it; and `verify` finds what was changed;
-- no module of the store or the current folder is imported, and neither the secret in the environment nor that in a file
-  beside the store is in any output;
+- no module of the store or the current folder is imported, no file is written but where it should, and neither the
+  secret in the environment nor that in a file beside the store is in any output;
 - no control character on the terminal, and no tag or attribute in any page that the page of the whole store lacks;
 - and the pages of hostile stores do nothing in Chromium, without their Content-Security-Policy too. `--quick` does not
   open them.
@@ -25,15 +25,16 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, change_object, damage
+from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, attack_bundle, change_object, damage
 from benchmarks.faults.fuzz_pages import Marks, open_pages
 from benchmarks.faults.fuzz_workers import CRASHED, Ended, forked
 from offpiste.cli import main as offpiste
@@ -43,8 +44,8 @@ from offpiste.parsing import from_dict
 from offpiste.seeding import stream
 from offpiste.store import documents
 
-DAMAGED, HOSTILE = 1_000, 300
-QUICK_DAMAGED, QUICK_HOSTILE = 20, 12
+DAMAGED, HOSTILE, BUNDLES = 1_000, 300, 100
+QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 20, 12, 6
 METHODS = ("cts", "epsilon_greedy", "rnd")
 FRAMES, LONGER = (30, 60), 75
 CONTROL = {*map(chr, (*range(9), *range(11, 32), *range(127, 160))), "\u202e"}
@@ -52,34 +53,41 @@ CONTROL = {*map(chr, (*range(9), *range(11, 32), *range(127, 160))), "\u202e"}
 
 @dataclass(frozen=True)
 class Case:
-    """One harmed store."""
+    """One harmed store or bundle."""
 
     number: int
     hostile: bool
+    harmed: Literal["store", "bundle"] = "store"
 
     @property
     def name(self) -> str:
         """How it is called in the output."""
-        return f"{'hostile' if self.hostile else 'damaged'} {self.number}"
+        return f"{'hostile' if self.hostile else 'damaged'} {self.harmed} {self.number}"
 
 
 def main() -> int:
     """Run all cases and return 0 if the bar holds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--quick", action="store_true", help=f"{QUICK_DAMAGED} damaged and {QUICK_HOSTILE} hostile stores"
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_DAMAGED} damaged and {QUICK_HOSTILE} hostile stores, {QUICK_BUNDLES} bundles of each kind",
     )
     parser.add_argument("--damaged", type=int, help="how many damaged stores")
     parser.add_argument("--hostile", type=int, help="how many hostile stores")
+    parser.add_argument("--bundles", type=int, help="how many damaged bundles, and how many hostile ones")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--keep", type=Path, help="leave stores and reports of cases that fail here")
     options = parser.parse_args()
-    damaged, hostile = (QUICK_DAMAGED, QUICK_HOSTILE) if options.quick else (DAMAGED, HOSTILE)
-    damaged = damaged if options.damaged is None else options.damaged
-    hostile = hostile if options.hostile is None else options.hostile
+    counts = (QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES) if options.quick else (DAMAGED, HOSTILE, BUNDLES)
+    asked = (options.damaged, options.hostile, options.bundles)
+    damaged, hostile, bundles = (
+        count if wanted is None else wanted for count, wanted in zip(counts, asked, strict=True)
+    )
     cases = [Case(number, number >= damaged) for number in range(damaged + hostile)]
+    cases += [Case(damaged + hostile + number, number >= bundles, "bundle") for number in range(2 * bundles)]
     if options.only is not None:
         cases = [case for case in cases if case.number == options.only]
     os.environ["AWS_SECRET_ACCESS_KEY"] = os.environ["OFFPISTE_FUZZ_SECRET"] = SECRET
@@ -92,7 +100,10 @@ def main() -> int:
     minutes = (time.monotonic() - started) / 60
     for failure in failures:
         print(f"missed: {failure}")
-    print(f"{len(cases)} stores ({damaged} damaged, {hostile} hostile) in {minutes:.1f} min: {len(failures)} misses")
+    kinds = ", ".join(
+        f"{count} {name}s" for name, count in Counter(case.name.rpartition(" ")[0] for case in cases).items()
+    )
+    print(f"{kinds} in {minutes:.1f} min: {len(failures)} misses")
     return 1 if failures or not cases else 0
 
 
@@ -122,7 +133,7 @@ def _lane(index: int, cases: list[Case], whole: "Whole", seed: int, scratch: Pat
         for done, case in enumerate(cases, start=1):
             failures += try_case(case, whole, seed, scratch / f"lane-{index}", keep)
             if done % 50 == 0:
-                print(f"process {index}: {done} of {len(cases)} stores, {len(failures)} misses", flush=True)
+                print(f"process {index}: {done} of {len(cases)} cases, {len(failures)} misses", flush=True)
     except BaseException:
         failures.append(traceback.format_exc())
     (scratch / f"lane-{index}.json").write_text(json.dumps(failures))
@@ -136,6 +147,7 @@ def preload() -> None:
     import torch
 
     import offpiste.analysis.bundling
+    import offpiste.analysis.export
     import offpiste.cli.study
     import offpiste.cli.verify
     import offpiste.report.page
@@ -174,10 +186,13 @@ class Whole:
         copied = folder / "case" / "store"
         shutil.copytree(folder / "store", copied)
         self.says: dict[str, Ended] = {}
-        for name, words in commands(self.runs[0]).items():
+        for name, words in {**commands(self.runs[0]), **BUNDLE_COMMANDS}.items():
             self.says[name] = forked(lambda words=words: run(words), folder / "case")  # type: ignore[misc]
             assert self.says[name].code == 0, (name, self.says[name].err)
+            if name == "bundle":
+                shutil.copytree(folder / "case" / "bundle", folder / "bundle")
         self.marks = Marks(folder / "case" / "report" / "index.html").found
+        self.made = {path.name for path in (folder / "case").iterdir()}
 
     def _make(self) -> int:
         from offpiste.analysis.reference import Published, object_name
@@ -200,7 +215,7 @@ class Whole:
         del status["tables"]
         (folder / "status.json").write_text(json.dumps(documents.signed(status)))
         curves = Published("s", "freeway", "a", None, "f", "0", {}, "0", True, 1_000_000, ((1.0, 2.0), (3.0, None)))
-        Folder(store).put(object_name(curves), json.dumps(vars(curves)).encode())
+        Folder(store).put(object_name(curves), json.dumps(documents.signed(vars(curves))).encode())
         return 0
 
 
@@ -214,17 +229,27 @@ def commands(run_name: str) -> dict[str, list[str]]:
         "eval": ["eval", run_path, "--episodes", "2"],
         "watch": ["watch", run_path, "--steps", "4", "--out", "watch.gif"],
         "digest": ["digest", run_path],
-        "load": ["load"],
+        "load": ["load", "store"],
         "bundle": ["bundle", "store", "--out", "bundle"],
         "report": ["report", "store", "--out", "report", "--allow-mixed"],
         "train": ["train", "run.toml"],
     }
 
 
+BUNDLE_COMMANDS = {
+    "verify bundle": ["verify", "bundle"],
+    "load bundle": ["load", "bundle"],
+    "bundle of a bundle": ["bundle", "bundle", "--out", "again"],
+    "export --to csv": ["export", "bundle", "--to", "csv", "--out", "csv"],
+    "export --to tensorboard": ["export", "bundle", "--to", "tensorboard", "--out", "tensorboard"],
+    "report": ["report", "bundle", "--out", "report", "--allow-mixed"],
+}
+
+
 def run(words: list[str]) -> int:
-    """Run one command in the current folder, in which the store is `store`."""
-    if words == ["load"]:
-        return load_all()
+    """Run one command in the current folder, in which the store is `store` and the bundle `bundle`."""
+    if words[0] == "load":
+        return load_all(words[1])
     if words[0] == "train":
         return train_on()
     if words[0] == "study":
@@ -234,13 +259,13 @@ def run(words: list[str]) -> int:
     return offpiste(words)
 
 
-def load_all() -> int:
+def load_all(where: str) -> int:
     """Print what `offpiste.load` says of each run, and its warnings."""
     from offpiste.analysis.load import load
     from offpiste.errors import OffpisteError
 
     try:
-        results = load("store")
+        results = load(where)
         rows: dict[str, Any] = {each.name: [each.frames, each.state, each.game, each.method] for each in results.runs}
         for table in ("iterations", "episodes", "scalars", "cells"):
             for row in results.query(f"FROM {table}").to_pylist():
@@ -274,20 +299,20 @@ def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None)
     """Harm a copy of the store, run every command on it, and return what went wrong."""
     shutil.rmtree(lane, ignore_errors=True)
     lane.mkdir()
-    shutil.copytree(whole.folder / "store", lane / "store")
+    shutil.copytree(whole.folder / case.harmed, lane / case.harmed)
     (lane / "secret").write_text(SECRET)
-    for folder in (lane, lane / "store"):
+    for folder in (lane, lane / case.harmed):
         (folder / "evil.py").write_text(EVIL)
     generator = stream(seed, f"fuzz {case.number}")
     before = os.getcwd()  # noqa: PTH109
     os.chdir(lane)
     try:
-        harm = (attack if case.hostile else damage)(lane / "store", generator)
+        harm = _act(case)(lane / case.harmed, generator)
     finally:
         os.chdir(before)
-    changed = _changed(whole.folder / "store", lane / "store") if not case.hostile else set()
+    changed = _changed(whole.folder / case.harmed, lane / case.harmed) if not case.hostile else set()
     failures = []
-    for name, words in commands(whole.runs[0]).items():
+    for name, words in (commands(whole.runs[0]) if case.harmed == "store" else BUNDLE_COMMANDS).items():
         ended = forked(lambda words=words: run(words), lane)  # type: ignore[misc]
         # Training restores what a checkpoint holds, and trusts it where its checksum is right (docs/security.md).
         trusted = name == "train" and change_object.__name__ in harm and ended.code == CRASHED
@@ -301,11 +326,19 @@ def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None)
                 (lane.parent / "pages").mkdir(exist_ok=True)
                 shutil.copy(page, lane.parent / "pages" / f"{case.number}.html")
         failures += [f"{case.name}, {name}: {why} ({harm})" for why in wrong if why]
+    made = {path.name for path in lane.iterdir()} - whole.made - {"secret", "evil.py", "__pycache__"}
+    failures += [f"{case.name}: made {name} ({harm})" for name in sorted(made)]
     print("\n".join(failures), end="\n" * bool(failures), file=sys.stderr, flush=True)
     if failures and keep is not None:
         with suppress(shutil.Error):  # pipes cannot be copied
             shutil.copytree(lane, keep / str(case.number), symlinks=True, dirs_exist_ok=True)
     return failures
+
+
+def _act(case: Case) -> Callable[[Path, np.random.Generator], str]:
+    if not case.hostile:
+        return damage
+    return attack if case.harmed == "store" else attack_bundle
 
 
 def _changed(whole: Path, harmed: Path) -> set[str]:
@@ -344,7 +377,7 @@ def judge_load(ended: Ended, whole: Ended, _: set[str]) -> str:
 
 def judge_verify(ended: Ended, _: Ended, changed: set[str]) -> str:
     """Return what was changed and not found; nothing lists the mark of a first checkpoint."""
-    signed = {name for name in changed if not name.endswith("checkpointed.json") and not name.startswith("published/")}
+    signed = {name for name in changed if not name.endswith("checkpointed.json")}
     return f"did not find {min(signed)}" if signed and ended.code == 0 else ""
 
 
@@ -352,8 +385,10 @@ JUDGES: dict[str, Judge] = {
     "digest": judge_same,
     "eval": judge_same,
     "load": judge_load,
+    "load bundle": judge_load,
     "train": judge_training,
     "verify": judge_verify,
+    "verify bundle": judge_verify,
 }
 
 
@@ -365,7 +400,7 @@ def leaks(lane: Path, name: str, ended: Ended) -> list[str]:
         text += "".join(path.read_text(errors="replace") for path in sorted((lane / "report").rglob("*.*ml")))
     if SECRET in text:
         found.append("shows a secret")
-    if name != "load" and CONTROL & {*ended.out, *ended.err}:
+    if not name.startswith("load") and CONTROL & {*ended.out, *ended.err}:
         found.append(f"control characters {CONTROL & {*ended.out, *ended.err}}")
     for path in (lane / "imported", lane / "store" / "imported", lane / "PWNED"):
         if path.exists():

@@ -1,5 +1,6 @@
 """Ways to harm a store: accidents, after which checksums differ, and attacks, whose checksums are right; for `fuzz`."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -45,14 +46,21 @@ def pick(generator: Generator, items: Any) -> Any:
 
 
 def damage(store: Path, generator: Generator) -> str:
-    """Do what disks, copies and hands do to files, once to three times; return what was done."""
+    """Do what disks, copies and hands do to files of a store or a bundle, once to three times; return what was done."""
     done = []
     for _ in range(int(generator.integers(1, 4))):
-        path = pick(generator, files_of(store))
+        path = pick(generator, files_of(store) or [_lost(store)])
         act = pick(generator, ACCIDENTS)
         act(path, generator)
         done.append(f"{act.__name__} {path.relative_to(store)}")
     return ", ".join(done)
+
+
+def _lost(store: Path) -> Path:
+    """Return an empty file in a folder that has lost all its files."""
+    path = store / "left"
+    path.touch()
+    return path
 
 
 def flip(path: Path, generator: Generator) -> None:
@@ -97,10 +105,10 @@ def lose_folder(path: Path, generator: Generator) -> None:  # noqa: ARG001
 
 def mix_up(path: Path, generator: Generator) -> None:
     """Copy another file of the same kind over it, of the same run or another."""
-    root = path
-    while root.parent.name != "store":
+    root = path.parent
+    while root.name not in ("store", "bundle"):
         root = root.parent
-    alike = [other for other in files_of(root.parent) if other.parent.name == path.parent.name and other != path]
+    alike = [other for other in files_of(root) if other.parent.name == path.parent.name and other != path]
     if alike:
         shutil.copyfile(pick(generator, alike), path)
 
@@ -177,12 +185,7 @@ def change_table(run: Path, generator: Generator) -> str:
     if not found:
         return ""
     file: Path = pick(generator, found)
-    try:
-        table = pq.ParquetFile(pa.BufferReader(_read(file))).read()
-    except (pa.ArrowException, OSError):
-        return "spoilt already"
-    pq.write_table(_changed_table(table, generator), file)
-    return file.name
+    return _change_table(file, generator)
 
 
 def link(run: Path, generator: Generator) -> str:
@@ -228,21 +231,37 @@ def name_folders(run: Path, generator: Generator) -> str:
         "-rf",
         "a?b*[c]'d",
         "\udcff",
+        "steps=7",
+        "run=x",
     )
     if generator.integers(4) == 0:
         (run.parent / "/".join("d" * 200)).mkdir(parents=True, exist_ok=True)
     elif not (target := run.parent / pick(generator, names)).exists():
-        shutil.copytree(run, target, symlinks=True, ignore=lambda *_: ["objects"])
+        _copy(run, target, without="objects")
     return ""
 
 
 def change_import(run: Path, generator: Generator) -> str:
     """Change imported curves."""
-    store = run
-    while store.name != "store" and store != store.parent:
-        store = store.parent
-    found = sorted(store.glob("published/*.json"))
+    found = sorted(_store_of(run).glob("published/*.json"))
     return _change_json(pick(generator, found), generator) if found else ""
+
+
+def take_files(run: Path, generator: Generator) -> str:
+    """Give the run all files of another one but its run.json."""
+    other: Path = pick(generator, sorted(path.parent for path in _store_of(run).rglob("run.json")) or [run])
+    if other != run:
+        _copy(other, run, without="run.json")
+    return f"of {other.name}"
+
+
+def fill_json(run: Path, generator: Generator) -> str:
+    """Replace a file by 60 MB of JSON, whose values would take gigabytes."""
+    found = sorted([*run.glob("*.json"), *run.glob("manifests/*.json"), *_store_of(run).glob("published/*.json")])
+    victim: Path = pick(generator, found or [run / "run.json"])
+    victim.unlink(missing_ok=True)
+    victim.write_bytes(b'{"a": [' + b"{}," * 20_000_000 + b"{}]}")
+    return victim.name
 
 
 ATTACKS: tuple[Callable[[Path, Generator], str], ...] = (
@@ -261,7 +280,79 @@ ATTACKS: tuple[Callable[[Path, Generator], str], ...] = (
     inflate,
     name_folders,
     change_import,
+    take_files,
+    fill_json,
 )
+
+
+def attack_bundle(bundle: Path, generator: Generator) -> str:
+    """Change the manifest or a table of a bundle, whose checksums are right afterwards; return what was done."""
+    manifest = bundle / "manifest.json"
+    done = []
+    for _ in range(int(generator.integers(1, 4))):
+        kind = int(generator.integers(4))
+        if kind == 0:
+            done.append(_change_json(manifest, generator))
+        elif kind == 1:
+            done.append(_rename_run(bundle, generator))
+        else:
+            file: Path = pick(generator, sorted(bundle.glob("*.parquet")))
+            done.append(_change_table(file, generator))
+    _sign_bundle(bundle)
+    return f"attack_bundle {', '.join(done)}"
+
+
+def _rename_run(bundle: Path, generator: Generator) -> str:
+    """Give a run of a bundle another name, in all its files."""
+    names = [
+        "../escaped", "a/../../escaped", str(Path.cwd() / "escaped"), "..", ".", "", "a//b", "a\x00b", "steps=7",
+        "x" * 300, "\x1b[2J", f"<img src=x onerror=\"document.title='{MARK}'\">", "=1+1", "-rf", "\u202egnp.exe",
+    ]  # fmt: skip
+    manifest = bundle / "manifest.json"
+    try:
+        values = json.loads(manifest.read_bytes())
+        run = pick(generator, values["runs"])
+        old, run["name"] = run["name"], pick(generator, names)
+        for file in sorted(bundle.glob("*.parquet")):
+            table = _read_table(file)
+            runs = pa.array([run["name"] if name == old else name for name in table.column("run").to_pylist()])
+            pq.write_table(table.set_column(table.column_names.index("run"), "run", runs), file)
+        _write_json(manifest, values)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, pa.ArrowException):
+        return "spoilt already"
+    return f"{old} is {run['name']!r:.60}"
+
+
+def _sign_bundle(bundle: Path) -> None:
+    """Write sizes, rows and checksums of the files of a bundle into its manifest."""
+    manifest = bundle / "manifest.json"
+    try:
+        values = json.loads(manifest.read_bytes())
+        for listed in values["files"]:
+            data = (bundle / listed["name"]).read_bytes()
+            rows = pq.read_metadata(pa.BufferReader(data)).num_rows
+            listed |= {"bytes": len(data), "rows": rows, "sha256": hashlib.sha256(data).hexdigest()}
+        _write_json(manifest, values)
+    except (ValueError, KeyError, TypeError, OSError, pa.ArrowException):
+        return  # the manifest itself was spoilt
+
+
+def _store_of(run: Path) -> Path:
+    """Return the store of a run."""
+    while run.name != "store" and run != run.parent:
+        run = run.parent
+    return run
+
+
+def _copy(run: Path, target: Path, *, without: str) -> None:
+    """Copy a run, but for one name, for pipes and for files that another attack has made too large."""
+
+    def ignored(folder: str, names: list[str]) -> list[str]:
+        paths = [Path(folder, name) for name in names]
+        small = [path.name for path in paths if path.is_dir() or (path.is_file() and path.stat().st_size < 10**8)]
+        return [name for name in names if name == without or name not in small]
+
+    shutil.copytree(run, target, symlinks=True, dirs_exist_ok=True, ignore=ignored)
 
 
 def _change_json(path: Path, generator: Generator) -> str:
@@ -286,6 +377,22 @@ def _change_json(path: Path, generator: Generator) -> str:
     except (ValueError, KeyError, IndexError, AttributeError, OSError, TypeError):
         return "spoilt already"
     return f"{path.name} {key!r:.60}"
+
+
+def _change_table(file: Path, generator: Generator) -> str:
+    try:
+        pq.write_table(_changed_table(_read_table(file), generator), file)
+    except (ValueError, pa.ArrowException, OSError):
+        return "spoilt already"
+    return file.name
+
+
+def _read_table(file: Path) -> pa.Table:
+    """Return a table that no other attack has made too large."""
+    table = pq.ParquetFile(pa.BufferReader(_read(file)))
+    if table.metadata.num_rows > 10**5:
+        raise OSError("spoilt already")
+    return table.read()
 
 
 def _read(path: Path) -> bytes:
@@ -337,7 +444,7 @@ def _changed_object(data: bytes, generator: Generator) -> bytes:
 def _changed_table(table: pa.Table, generator: Generator) -> pa.Table:
     rows = max(1, len(table))
     name = pick(generator, table.column_names)
-    kind = int(generator.integers(7))
+    kind = int(generator.integers(9))
     if kind == 0:
         return table.drop_columns([name])
     if kind == 1:
@@ -346,10 +453,14 @@ def _changed_table(table: pa.Table, generator: Generator) -> pa.Table:
         return pa.table({name: pa.array([pick(generator, ["<b>", "\x1b[2J", "x" * 10**5])] * rows)})
     index = table.column_names.index(name)
     field = table.schema.field(name)
-    values = {pa.float64(): [np.nan, np.inf, 1e308], pa.int64(): [2**63 - 1, -(2**63), -1]}.get(field.type)
+    values = {pa.float64(): [np.nan, np.inf, 1e308], pa.int64(): [2**63 - 1, -(2**63), 10**9, -1]}.get(field.type)
     if kind in (3, 4) and values:
         return table.set_column(index, field, pa.array([pick(generator, values)] * len(table), field.type))
-    if kind == 5 and field.type == pa.string():
+    if kind == 5:
+        return table.set_column(index, name, pa.nulls(len(table), field.type))
+    if kind == 6:
+        return table.slice(0, 0)
+    if kind == 7 and field.type == pa.string():
         long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**6, np.int32)), ["x" * 20_000])
         return pa.table({name: long})
     return pa.concat_tables([table] * 50)

@@ -21,6 +21,7 @@ from offpiste.store.bundle import RUNS, schema
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
 from tests.analysis.small_store import THREE, config_of, write_run
+from tests.store.test_bundle import change_manifest
 
 
 @pytest.fixture
@@ -37,9 +38,8 @@ def change_config(bundle: Path, change: Callable[[str], str]) -> None:
     rows[0]["config"] = change(rows[0]["config"])
     pq.write_table(pa.Table.from_pylist(rows, schema(RUNS)), bundle / "runs.parquet")
     data = (bundle / "runs.parquet").read_bytes()
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    manifest["files"][0] |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    entry = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    change_manifest(bundle, lambda values: values["files"][0].update(entry))
 
 
 def setting(table: str, **values: Any) -> Callable[[str], str]:
@@ -98,16 +98,13 @@ def test_a_damaged_file_is_refused_when_it_is_read(bundle: Path) -> None:
 
 
 def test_a_bundle_of_another_suite_is_refused(bundle: Path) -> None:
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    (bundle / "manifest.json").write_text(json.dumps(manifest | {"suite_version": SUITE_VERSION + 1}))
+    change_manifest(bundle, lambda values: values.update(suite_version=SUITE_VERSION + 1))
     with pytest.raises(StoreError, match=f"must have suite version {SUITE_VERSION}, got {SUITE_VERSION + 1}"):
         load(bundle)
 
 
 def test_a_run_that_claims_more_frames_than_its_iterations_have_is_not_complete(bundle: Path) -> None:
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    manifest["runs"][0]["frames"] = 10**12
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    change_manifest(bundle, lambda values: values["runs"][0].update(frames=10**12))
     assert [(run.frames, run.complete) for run in load(bundle).runs] == [(1_200, False), (1_200, True)]
 
 

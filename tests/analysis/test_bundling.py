@@ -30,6 +30,7 @@ from offpiste.store.records import CellRow, EpisodeRow, schema, to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import THREE, config_of, episode_rows, iteration_rows, write_run
 from tests.run.test_train import tiny_run
+from tests.store.test_bundle import change_manifest
 
 
 def episodes(count: int, first_reward: int | None = None, phase: str = "train") -> list[EpisodeRow]:
@@ -247,9 +248,10 @@ def test_a_bundle_without_cells_and_one_with_them_go_together(tmp_path: Path) ->
         names.append(config.run_id)
         train(config, Folder(tmp_path / f"store-{seed}").below(config.run_id))
         bundle_stores([tmp_path / f"store-{seed}"], tmp_path / f"bundle-{seed}")
-    manifest = json.loads((tmp_path / "bundle-0" / "manifest.json").read_text())
-    manifest["files"] = [file for file in manifest["files"] if file["name"] != "cells.parquet"]
-    (tmp_path / "bundle-0" / "manifest.json").write_text(json.dumps(manifest))
+    change_manifest(
+        tmp_path / "bundle-0",
+        lambda values: values.update(files=[file for file in values["files"] if file["name"] != "cells.parquet"]),
+    )
     bundle_stores([tmp_path / "bundle-0", tmp_path / "bundle-1"], tmp_path / "both")
     both = load(tmp_path / "both")
     assert {row["run"] for row in rows_of(both, "cells")} == {names[1]}

@@ -16,6 +16,7 @@ from offpiste.errors import ConfigError, StoreError
 from offpiste.store import bundle, run_folder
 from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
+from offpiste.store.documents import signed, unsigned
 from offpiste.store.records import IterationRow
 from offpiste.store.storage import Folder
 
@@ -53,11 +54,11 @@ def opened(path: Path) -> Bundle:
     return found
 
 
-def change(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    """Edit the manifest."""
-    values = json.loads((path / "manifest.json").read_text())
+def change_manifest(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit the manifest, whose checksum is right afterwards."""
+    values = unsigned(json.loads((path / "manifest.json").read_text()))
     edit(values)
-    (path / "manifest.json").write_text(json.dumps(values))
+    (path / "manifest.json").write_text(json.dumps(signed(values)))
 
 
 def put(path: Path, table: str, rows: pa.Table) -> None:
@@ -65,7 +66,9 @@ def put(path: Path, table: str, rows: pa.Table) -> None:
     pq.write_table(rows, path / f"{table}.parquet")
     data = (path / f"{table}.parquet").read_bytes()
     entry = {"bytes": len(data), "rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
-    change(path, lambda values: next(f for f in values["files"] if f["name"] == f"{table}.parquet").update(entry))
+    change_manifest(
+        path, lambda values: next(f for f in values["files"] if f["name"] == f"{table}.parquet").update(entry)
+    )
 
 
 def test_a_bundle_returns_the_tables_that_were_written(path: Path) -> None:
@@ -79,7 +82,9 @@ def test_a_bundle_returns_the_tables_that_were_written(path: Path) -> None:
 
 def test_a_bundle_without_cells_is_read(path: Path) -> None:
     assert opened(path).tables == [RUNS, *TABLES]
-    change(path, lambda values: values.update(files=[f for f in values["files"] if f["name"] != "cells.parquet"]))
+    change_manifest(
+        path, lambda values: values.update(files=[f for f in values["files"] if f["name"] != "cells.parquet"])
+    )
     (path / "cells.parquet").unlink()
     assert opened(path).tables == [RUNS, "iterations", "episodes", "scalars", "attempts"]
 
@@ -130,6 +135,15 @@ def test_a_file_that_is_not_a_manifest_is_refused(path: Path, text: str, message
         open_bundle(Folder(path), SUITE)
 
 
+def test_a_manifest_that_was_changed_is_refused_and_one_without_a_checksum_is_read(path: Path) -> None:
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace('"frames": ', '"frames": 1', 1))
+    with pytest.raises(StoreError, match=r"damaged manifest.json: its checksum differs; download it again"):
+        open_bundle(Folder(path), SUITE)
+    (path / "manifest.json").write_text(json.dumps(unsigned(json.loads(text))))
+    assert opened(path).manifest.runs == [listed(name) for name in NAMES]
+
+
 def first_file(**values: Any) -> Callable[[dict[str, Any]], object]:
     return lambda manifest: manifest["files"][0].update(values)
 
@@ -144,7 +158,7 @@ OUTSIDE = ("/x", "..", "../x", "a/../../x", "a/..", "./a", "a/./b", "a//b", "a/"
 
 @pytest.mark.parametrize("name", [".", "a", "a/b", "freeway/rnd/seed-0", ".a/..b", "a/...", "ε [1]*?/x=1"])
 def test_the_name_of_a_run_is_a_path_below_its_store(path: Path, name: str) -> None:
-    change(path, first_run(name=name))
+    change_manifest(path, first_run(name=name))
     bundle = open_bundle(Folder(path), SUITE)
     assert bundle is not None
     assert name in {run.name for run in bundle.manifest.runs}
@@ -182,7 +196,7 @@ def test_the_name_of_a_run_is_a_path_below_its_store(path: Path, name: str) -> N
 def test_a_manifest_with_a_wrong_value_is_refused_by_its_name(
     path: Path, edit: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    change(path, edit)
+    change_manifest(path, edit)
     with pytest.raises(StoreError, match="damaged manifest.json: .*" + message) as refused:
         open_bundle(Folder(path), SUITE)
     assert len(str(refused.value)) < 500 + len(str(path))
@@ -198,7 +212,7 @@ def test_a_manifest_with_a_wrong_value_is_refused_by_its_name(
 def test_a_bundle_of_another_version_is_refused_with_what_to_do(
     path: Path, version: dict[str, int], message: str
 ) -> None:
-    change(path, lambda manifest: manifest.update(version))
+    change_manifest(path, lambda manifest: manifest.update(version))
     with pytest.raises(StoreError, match=f"{message}.*read it with offpiste .*, or run its study again"):
         open_bundle(Folder(path), SUITE)
 
@@ -247,6 +261,11 @@ def with_column(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(name), pa.field(name, kind), pa.array(values, kind))
 
 
+def with_second_run_column() -> pa.Table:
+    rows = tables()["iterations"]
+    return rows.append_column("run", rows.column("run"))
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -274,6 +293,7 @@ def with_column(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
         ),
         (tables()["iterations"].drop_columns(["steps"]), "steps must be present"),
         (tables()["iterations"].drop_columns(["run"]), "run must be present"),
+        (with_second_run_column(), "columns must have different names"),
         (pa.table({}), ""),
     ],
 )
@@ -295,7 +315,7 @@ def test_runs_that_differ_from_the_manifest_are_refused(path: Path) -> None:
 
 
 def test_a_file_with_another_number_of_rows_than_in_the_manifest_is_refused(path: Path) -> None:
-    change(path, lambda values: values["files"][1].update(rows=5))
+    change_manifest(path, lambda values: values["files"][1].update(rows=5))
     with pytest.raises(StoreError, match="it must have 5 rows, as in the manifest, got 4"):
         opened(path).rows("iterations")
 
@@ -391,5 +411,5 @@ def _of_first_run() -> dict[str, pa.Table]:
 
 def test_the_manifest_has_the_keys_of_its_format(path: Path) -> None:
     values = json.loads((path / "manifest.json").read_text())
-    assert list(values) == list(Manifest.__dataclass_fields__)
+    assert list(values) == [*Manifest.__dataclass_fields__, "blake2b"]
     assert values["bundle"] == 1

@@ -19,7 +19,7 @@ from offpiste.config import RESULTS_VERSION, CountOrZero
 from offpiste.errors import ConfigError, StoreError
 from offpiste.parsing import Pattern, Range, from_dict
 from offpiste.store import layout, parquet, records
-from offpiste.store.documents import Name, RunName, parse
+from offpiste.store.documents import Name, RunName, parse, unsigned
 from offpiste.store.storage import Folder
 
 FORMAT = 1
@@ -151,7 +151,7 @@ def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
         return None
     where = f"the bundle {folder.location}"
     try:
-        values = parse(data, MAX_MANIFEST_BYTES)
+        values = unsigned(parse(data, MAX_MANIFEST_BYTES))
         if "bundle" not in values:
             raise ValueError("it must be a table with the key 'bundle'")
         if values["bundle"] != FORMAT:

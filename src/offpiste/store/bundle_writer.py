@@ -19,6 +19,7 @@ from offpiste.errors import StoreError
 from offpiste.parsing import from_dict
 from offpiste.store import layout
 from offpiste.store.bundle import FILES, FORMAT, RUNS, TABLES, ListedRun, Manifest
+from offpiste.store.documents import signed
 from offpiste.store.storage import Folder
 
 
@@ -43,7 +44,7 @@ def write_bundle(out: Path, runs: Sequence[ListedRun], tables: Mapping[str, pa.T
     try:
         for name, (data, _) in files.items():
             Folder(unfinished).put(name, data)
-        Folder(unfinished).put(layout.BUNDLE, f"{json.dumps(values, indent=1)}\n".encode())
+        Folder(unfinished).put(layout.BUNDLE, f"{json.dumps(signed(values), indent=1)}\n".encode())
         _move(unfinished, out)
     except OSError as error:
         raise StoreError(f"cannot write the bundle to {out}: {error}; check permissions and free space") from error

@@ -24,8 +24,11 @@ def row_schema(kind: type[Any]) -> pa.Schema:
 def conform(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
     """Return rows with exactly the wanted columns; a column that an older version did not write is empty.
 
-    Raises ValueError if a column has another type, or if a required one is missing or has empty values.
+    Raises ValueError if a column has another type or two have one name, or if a required one is missing or has empty
+    values.
     """
+    if len({*rows.column_names}) < len(rows.column_names):
+        raise ValueError("columns must have different names")
     columns = []
     for field in wanted:
         if field.name not in rows.column_names:
