@@ -45,7 +45,7 @@ from offpiste.seeding import stream
 from offpiste.store import documents
 
 DAMAGED, HOSTILE, BUNDLES = 1_000, 300, 100
-QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 20, 12, 6
+QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 16, 10, 4
 METHODS = ("cts", "epsilon_greedy", "rnd")
 FRAMES, LONGER = (30, 60), 75
 CONTROL = {*map(chr, (*range(9), *range(11, 32), *range(127, 160))), "\u202e"}
