@@ -11,7 +11,8 @@ from benchmarks.validation import evidence as program
 from benchmarks.validation.evidence import Explored, can_be_seen, exceeds, explore_more
 from offpiste.analysis.load import load
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
-from offpiste.store.records import CellRow, to_parquet
+from offpiste.store.records import to_parquet
+from offpiste.store.rows import CellRow
 from offpiste.store.storage import Folder
 from offpiste.study.plan import read_study
 from tests.analysis.small_store import config_of, iteration_rows, write_run

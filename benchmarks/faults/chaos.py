@@ -30,7 +30,7 @@ from offpiste.config import RunConfig
 from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store.parquet import from_parquet
-from offpiste.store.records import REPRODUCIBLE
+from offpiste.store.rows import REPRODUCIBLE
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import read_study

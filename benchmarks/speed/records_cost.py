@@ -23,7 +23,8 @@ from offpiste.run.process import prepare
 from offpiste.run.statistics import IterationStatistics
 from offpiste.run.tracker import SCALAR_STEPS, Tracker
 from offpiste.seeding import stream
-from offpiste.store.records import RecordLog, ScalarRow
+from offpiste.store.records import RecordLog
+from offpiste.store.rows import ScalarRow
 from offpiste.types import Transition
 from offpiste.worlds.play import episode, random_policy
 

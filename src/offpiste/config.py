@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from offpiste.errors import ConfigError
 from offpiste.parsing import Length, Pattern, Range, check, field_types, to_dict
@@ -42,8 +42,20 @@ Channels = Annotated[int, Range(min=1, max=512)]
 CoarseSide = Annotated[int, Range(min=1, max=256)]
 
 
+class _Table:
+    """A table of settings, which is checked however it is made."""
+
+    _name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, name: str | None = None) -> None:
+        cls._name = cls._name if name is None else f"{name}."
+
+    def __post_init__(self) -> None:
+        check(self, self._name)
+
+
 @dataclass(frozen=True)
-class WorldConfig:
+class WorldConfig(_Table, name="world"):
     """The evaluation protocol of the ALE (Machado et al., 2018)."""
 
     frame_skip: Annotated[int, Range(min=1, max=60)] = 4  # at most a second of play
@@ -70,7 +82,7 @@ class WorldConfig:
 
 
 @dataclass(frozen=True)
-class AgentConfig:
+class AgentConfig(_Table, name="agent"):
     """Rainbow in Dopamine's form: n-step returns, prioritised replay, C51."""
 
     discount: Probability = 0.99
@@ -104,7 +116,7 @@ class AgentConfig:
 
 
 @dataclass(frozen=True)
-class ScheduleConfig:
+class ScheduleConfig(_Table, name="schedule"):
     """How training is divided into iterations."""
 
     iteration_steps: Count = 250_000
@@ -114,7 +126,7 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True)
-class ExplorationConfig:
+class ExplorationConfig(_Table, name="exploration"):
     """How actions are chosen."""
 
     epsilon_start: Probability = 1.0
@@ -134,7 +146,7 @@ class ExplorationConfig:
 
 
 @dataclass(frozen=True)
-class BonusConfig:
+class BonusConfig(_Table, name="bonus"):
     """The intrinsic reward, and how it is mixed with the extrinsic one."""
 
     name: str = "none"
@@ -148,7 +160,7 @@ class BonusConfig:
 
 
 @dataclass(frozen=True)
-class MachineConfig:
+class MachineConfig(_Table, name="machine"):
     """Where to train and how often to save; changes the last bits of the numbers at most, never the experiment."""
 
     device: Annotated[str, Pattern(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N")] = "cpu"
@@ -165,7 +177,7 @@ _VARIANT = Pattern(
 
 
 @dataclass(frozen=True)
-class RunConfig:
+class RunConfig(_Table):
     """All settings of one run."""
 
     game: str = "montezuma_revenge"
@@ -187,7 +199,7 @@ class RunConfig:
     machine: MachineConfig = field(default_factory=MachineConfig)
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         _check_network(self.world, self.agent)
         _check_replay(self.world, self.agent)
 

@@ -112,12 +112,10 @@ def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T 
 
 
 def check(settings: Any, where: str = "") -> None:
-    """Raise `ConfigError` for a value that `from_dict` would not accept, however the dataclass was made."""
+    """Raise `ConfigError` for a value that `from_dict` would not accept; tables in it check themselves."""
     for key, hint in field_types(type(settings)).items():
         name, value = where + key, getattr(settings, key)
-        if dataclasses.is_dataclass(value):
-            check(value, f"{name}.")
-        elif (parsed := _parsed(hint, value, name)) != value:
+        if not dataclasses.is_dataclass(value) and (parsed := _parsed(hint, value, name)) != value:
             raise ConfigError(f"{name} must be {parsed!r}, got {value!r}")
 
 

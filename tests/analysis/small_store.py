@@ -7,7 +7,8 @@ from typing import Any
 
 from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.store import run_folder
-from offpiste.store.records import AttemptRow, EpisodeRow, IterationRow, to_parquet
+from offpiste.store.records import to_parquet
+from offpiste.store.rows import AttemptRow, EpisodeRow, IterationRow
 from offpiste.store.storage import Folder
 
 SCHEDULE = ScheduleConfig(iteration_steps=100)

@@ -26,7 +26,8 @@ from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
 from offpiste.run.train import train
-from offpiste.store.records import CellRow, EpisodeRow, schema, to_parquet
+from offpiste.store.records import schema, to_parquet
+from offpiste.store.rows import CellRow, EpisodeRow
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import THREE, config_of, episode_rows, iteration_rows, write_run
 from tests.run.test_train import tiny_run

@@ -6,7 +6,8 @@ import numpy as np
 
 from offpiste.analysis.curves import MAX_POINTS, cell_curves, return_curves
 from offpiste.analysis.load import load
-from offpiste.store.records import ScalarRow, to_parquet
+from offpiste.store.records import to_parquet
+from offpiste.store.rows import ScalarRow
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import config_of, write_run
 

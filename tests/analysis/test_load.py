@@ -26,7 +26,8 @@ from offpiste.run.train import train
 from offpiste.store import arrays
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints
-from offpiste.store.records import TABLES, RecordLog, to_parquet
+from offpiste.store.records import RecordLog, to_parquet
+from offpiste.store.rows import TABLES
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import (
     THREE,

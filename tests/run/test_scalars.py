@@ -21,7 +21,7 @@ from offpiste.run.train import train
 from offpiste.store import arrays
 from offpiste.store.manifests import read_manifest
 from offpiste.store.parquet import from_parquet
-from offpiste.store.records import LOGGED, TABLES
+from offpiste.store.rows import LOGGED, TABLES
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results

@@ -50,7 +50,8 @@ from offpiste.store.checkpoints import Checkpoints, Restored, newest_object
 from offpiste.store.documents import read_run
 from offpiste.store.manifests import read_manifest
 from offpiste.store.parquet import from_parquet
-from offpiste.store.records import TABLES, schema
+from offpiste.store.records import schema
+from offpiste.store.rows import TABLES
 from offpiste.store.storage import Folder
 from offpiste.study.attempt import attempt_of_study, outcome_of
 from tests.run.small import AGENT, small_run

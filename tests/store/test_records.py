@@ -12,18 +12,8 @@ import pytest
 
 from offpiste.store import arrays, records
 from offpiste.store.parquet import from_parquet
-from offpiste.store.records import (
-    LOGGED,
-    REPRODUCIBLE,
-    TABLES,
-    AttemptRow,
-    EpisodeRow,
-    IterationRow,
-    RecordLog,
-    TimingRow,
-    schema,
-    to_parquet,
-)
+from offpiste.store.records import RecordLog, schema, to_parquet
+from offpiste.store.rows import LOGGED, REPRODUCIBLE, TABLES, AttemptRow, EpisodeRow, IterationRow, TimingRow
 
 TIMING = TimingRow(
     iteration=1,

@@ -17,6 +17,7 @@ from offpiste.store.attempts import attempt_names, begin_attempt
 from offpiste.store.checkpoints import Checkpoints, newest_whole, stop_if_superseded
 from offpiste.store.documents import parse_run
 from offpiste.store.parquet import from_parquet
+from offpiste.store.records import read_records
 from offpiste.store.run_folder import (
     about,
     claim,
@@ -25,7 +26,6 @@ from offpiste.store.run_folder import (
     holds_only_results,
     mismatch,
     read_config,
-    read_records,
     refuse_results_only,
 )
 from offpiste.store.storage import Folder

@@ -17,7 +17,7 @@ from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_object
 from offpiste.store.manifests import read_manifest
-from offpiste.store.records import TABLES
+from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results

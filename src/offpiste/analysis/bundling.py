@@ -27,6 +27,7 @@ from offpiste.store import layout, parquet, records
 from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import read_run
+from offpiste.store.rows import REPRODUCIBLE
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
 
@@ -164,7 +165,7 @@ THINNED: Mapping[str, Callable[[pa.Table], Rows]] = {
 def digest(rows: Mapping[str, pa.Table]) -> str:
     """Return one hash of all rows of the reproducible tables of a run."""
     hasher = hashlib.sha256()
-    for table in records.REPRODUCIBLE:
+    for table in REPRODUCIBLE:
         hasher.update(json.dumps(rows[table].to_pydict()).encode())
     return hasher.hexdigest()
 

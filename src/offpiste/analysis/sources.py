@@ -16,9 +16,10 @@ from offpiste.store.attempts import read_attempts
 from offpiste.store.bundle import Bundle
 from offpiste.store.documents import checksum, read_run
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
-from offpiste.store.parquet import MAX_TABLE_BYTES, check_parquet, conform, read_parquet
-from offpiste.store.records import LOGGED, cells_table, schema
-from offpiste.store.run_folder import TableFile
+from offpiste.store.parquet import check_parquet, conform, read_parquet
+from offpiste.store.records import cells_table, schema
+from offpiste.store.rows import LOGGED
+from offpiste.store.run_folder import TableFile, read_table
 from offpiste.store.storage import Folder
 
 _CURRENT = ("finished", "paused")
@@ -64,11 +65,7 @@ class Source:
         if path is not None and of.blake2b is None:
             check_parquet(path, schema(table))
             return path
-        data = self.folder.get(of.name, MAX_TABLE_BYTES + 1)
-        if data is None:
-            raise ValueError("it is missing")
-        if of.blake2b is not None and of.blake2b != checksum(data):
-            raise ValueError("its checksum differs")
+        data = read_table(self.folder, of)
         if path is None:
             path = kept
             path.write_bytes(data)

@@ -16,7 +16,7 @@ from offpiste.errors import Damaged, StoreError
 from offpiste.store import layout
 from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.finding import find_runs
-from offpiste.store.records import TABLES
+from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import TableFile, finished_frames, finished_tables
 from offpiste.store.storage import Folder
 

@@ -1,8 +1,11 @@
-"""What commands print of a store: text of a stranger, which a terminal must not obey."""
+"""What commands return, and what they print of a store: text of a stranger, which a terminal must not obey."""
 
 import sys
 
 from offpiste.errors import printable
+
+STOPPED_EARLY = 75
+"""Exit code of a run that was stopped before its end; the same command resumes it."""
 
 
 def say(text: str) -> None:

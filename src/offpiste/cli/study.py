@@ -12,11 +12,10 @@ from typing import Annotated
 
 import tyro
 
-from offpiste.cli import status_view
+from offpiste.cli.output import STOPPED_EARLY
 from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop, log
 from offpiste.cli.study_slurm import Slurm
 from offpiste.cli.study_work import Work
-from offpiste.cli.train import STOPPED_EARLY
 from offpiste.commands import train_command
 from offpiste.config import MachineConfig, RunConfig, identity
 from offpiste.errors import ConfigError, StoreError, did_you_mean
@@ -112,6 +111,8 @@ class Status:
 
     def main(self) -> int:
         """Show the status."""
+        from offpiste.cli import status_view
+
         study, store = open_study(self.file, self.store)
         if self.json:
             found = status_view.as_json(study.name, read_status(store, study))

@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from offpiste.cli.output import STOPPED_EARLY
 from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop, log
-from offpiste.cli.train import STOPPED_EARLY
 from offpiste.store.storage import Folder
 from offpiste.study.plan import load_bonuses, read_study
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from offpiste.cli.bonus_options import set_options, take
+from offpiste.cli.output import STOPPED_EARLY
 from offpiste.cli.progress_view import show_progress
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError
@@ -17,9 +18,6 @@ from offpiste.parsing import from_dict, read_settings, to_toml
 from offpiste.store.storage import Folder
 from offpiste.study.attempt import attempt
 from offpiste.worlds import registry
-
-STOPPED_EARLY = 75
-"""Exit code of a run that was stopped before its end; the same command resumes it."""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import tomli_w
 import tyro
 
 import offpiste
+from offpiste.cli.output import STOPPED_EARLY
 from offpiste.cli.report import NEEDED, require
 from offpiste.cli.study_arguments import log
-from offpiste.cli.train import STOPPED_EARLY
 from offpiste.errors import OffpisteError
 from offpiste.study.plan import Study, load_bonuses
 from offpiste.worlds.registry import SUITES

@@ -14,8 +14,9 @@ from offpiste.run.parts import new_replay
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import newest_whole, older_used, refuse_unfit
-from offpiste.store.records import REPRODUCIBLE
-from offpiste.store.run_folder import read_config, read_records, refuse_results_only
+from offpiste.store.records import read_records
+from offpiste.store.rows import REPRODUCIBLE
+from offpiste.store.run_folder import read_config, refuse_results_only
 from offpiste.store.storage import Folder
 
 

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from offpiste.store.records import EpisodeRow, IterationRow, ScalarRow
+from offpiste.store.rows import EpisodeRow, IterationRow, ScalarRow
 from offpiste.store.storage import Folder
 from offpiste.store.tags import tagged
 

@@ -18,7 +18,7 @@ from offpiste.errors import NotFinite
 from offpiste.run.coverage import NOT_COUNTED, Coverage
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
 from offpiste.store import layout
-from offpiste.store.records import EpisodeRow, IterationRow
+from offpiste.store.rows import EpisodeRow, IterationRow
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.registry import location

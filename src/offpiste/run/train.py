@@ -25,23 +25,12 @@ from offpiste.store import arrays, layout
 from offpiste.store.attempts import begin_attempt, describe_attempt, read_attempts, withdraw_attempt
 from offpiste.store.checkpoints import Checkpoints, Saved, refuse_unfit
 from offpiste.store.documents import checksum, signed
-from offpiste.store.records import (
-    LOGGED,
-    AttemptRow,
-    EpisodeRow,
-    IterationRow,
-    RecordLog,
-    ScalarRow,
-    TimingRow,
-    cells_parquet,
-    to_parquet,
-    utc_now,
-)
+from offpiste.store.records import RecordLog, cells_parquet, read_records, to_parquet
+from offpiste.store.rows import LOGGED, AttemptRow, EpisodeRow, IterationRow, ScalarRow, TimingRow, utc_now
 from offpiste.store.run_folder import (
     claim,
     finished_frames,
     mark_finished,
-    read_records,
     refuse_results_only,
 )
 from offpiste.store.storage import Folder

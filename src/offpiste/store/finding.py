@@ -8,7 +8,7 @@ from pathlib import Path
 from offpiste.errors import StoreError
 from offpiste.store import layout
 from offpiste.store.documents import RUN_NAME
-from offpiste.store.records import TABLES
+from offpiste.store.rows import TABLES
 from offpiste.store.storage import NO_NAME, Folder
 
 MAX_LEVELS = 32

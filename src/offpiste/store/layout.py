@@ -40,6 +40,8 @@ RESULT_KINDS = (MILESTONE, BONUS)
 """Kept of a finished run if only its results are, beside the agent's weights."""
 ONLINE = "online/"
 """Prefix of the weights' names in the agent's object."""
+MAX_TABLE_BYTES = 2**28
+"""Size of the file of a table."""
 MILESTONES = (1, 10, 50, 100, 150, 200)
 """Iterations after which weights and bonus model are saved and never deleted."""
 

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-MAX_TABLE_BYTES, MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**28, 2**30, 10**7
-"""Limits of the file of a table."""
+from offpiste.store.layout import MAX_TABLE_BYTES
+
+MAX_DECOMPRESSED_BYTES, MAX_ROWS = 2**30, 10**7
+"""Limits of what is in the file of a table."""
 
 
 def row_schema(kind: type[Any]) -> pa.Schema:

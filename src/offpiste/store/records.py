@@ -1,14 +1,8 @@
-"""The records of a run: six tables, each a dataclass whose fields are the columns, and their Parquet form.
-
-`episodes`, `iterations`, `cells` and `scalars` are reproducible to the bit, except the scalar `steps_per_second`. What
-depends on the machine is in `timing` (wall clock and rates) and `attempts` (each process that worked on the run).
-"""
+"""The records of a run as it adds to them, and their Parquet form; `offpiste.store.rows` has their columns."""
 
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -16,188 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from offpiste.store import layout
+from offpiste.store import arrays, layout
 from offpiste.store.parquet import from_parquet, parquet_bytes, row_schema
-
-
-@dataclass(frozen=True)
-class EpisodeRow:
-    """One episode, training or evaluation."""
-
-    iteration: int
-    """Counted from 1."""
-    phase: str
-    """train or evaluation."""
-    episode: int
-    """Counted from 1 within its phase, over the whole run."""
-    end_step: int
-    """Agent steps of training when it ended."""
-    steps: int
-    """Its length in agent steps."""
-    game_return: float
-    """Sum of the game's own rewards, unclipped."""
-    clipped_return: float
-    """Sum of rewards clipped to [-1, 1]."""
-    ended: str
-    """terminated by the game, or truncated at the time limit."""
-    first_reward_step: int | None
-    """Step within the episode of the first reward > 0."""
-    rooms_visited: int | None
-    """Rooms visited in this episode, where the RAM has the room."""
-    rooms_new: int | None
-    """Of these, rooms not visited before in this run."""
-    cells_visited: int | None
-    """Cells (coarse positions, or coarse frames where the position is not known) visited in this episode."""
-    cells_new: int | None
-    """Of these, cells not visited before in this run."""
-    bonus_sum: float | None
-    """Sum of the unscaled intrinsic reward."""
-    bonus_max: float | None
-    """Max unscaled intrinsic reward."""
-    clipped_share: float | None
-    """Share of steps on which the sum of extrinsic and intrinsic reward was clipped."""
-
-
-@dataclass(frozen=True)
-class IterationRow:
-    """One iteration of training, or the evaluation after it."""
-
-    iteration: int
-    """Counted from 1."""
-    phase: str
-    """train or evaluation."""
-    complete: bool
-    """False for the last row if the run ended, or was stopped, within an iteration."""
-    end_step: int
-    """Agent steps of training at its end."""
-    end_frame: int
-    """The same in emulator frames, at the nominal frames per step."""
-    steps: int
-    """Agent steps within it."""
-    episodes: int
-    """Episodes that ended within it."""
-    return_mean: float | None
-    """Mean unclipped return of these episodes: the curve of the paper."""
-    return_min: float | None
-    """Min return."""
-    return_max: float | None
-    """Max return."""
-    epsilon: float | None
-    """ε at its end."""
-    updates: int
-    """Gradient steps within it."""
-    loss_mean: float | None
-    """Mean loss, before importance weights."""
-    greatest_q_mean: float | None
-    """Mean of the target network's max Q-value, n steps after the sampled states."""
-    target_mass_low: float | None
-    """Mean target probability on the lowest atom, -10 by default."""
-    target_mass_high: float | None
-    """Mean target probability on the highest atom, +10 by default."""
-    rooms_total: int | None
-    """Rooms visited so far in the run."""
-    cells_total: int | None
-    """Cells visited so far in the run."""
-    bonus_mean: float | None
-    """Mean unscaled intrinsic reward."""
-    bonus_q05: float | None
-    """5% quantile of the unscaled intrinsic reward."""
-    bonus_q50: float | None
-    """Median of the unscaled intrinsic reward."""
-    bonus_q95: float | None
-    """95% quantile of the unscaled intrinsic reward."""
-    bonus_max: float | None
-    """Max unscaled intrinsic reward."""
-    clipped_share: float | None
-    """Share of steps on which the sum of extrinsic and intrinsic reward was clipped."""
-
-
-@dataclass(frozen=True)
-class ScalarRow:
-    """One scalar over a window of training, 2,500 agent steps by default; no row where the window has no value."""
-
-    end_step: int
-    """Agent steps of training at the end of the window."""
-    name: str
-    """What it is, as listed below."""
-    value: float
-    """The number."""
-
-
-@dataclass(frozen=True)
-class CellRow:
-    """One cell that was visited in training."""
-
-    room: int | None
-    """Its room plus 256 times the level, where the RAM has the room."""
-    x: int | None
-    """Its min x in units of the RAM, a multiple of 8; empty where the RAM has no x."""
-    y: int | None
-    """Its min y, likewise."""
-    cell: int
-    """Its number, as `cells_total` counts cells."""
-    first_step: int | None
-    """Agent steps of training when it was first visited; empty if that was before this table was recorded."""
-    visits: int
-    """Agent steps that ended in it, and episodes that started in it, since this table was recorded."""
-
-
-@dataclass(frozen=True)
-class TimingRow:
-    """The speed of one iteration; not reproducible, hence a table of its own."""
-
-    iteration: int
-    """Counted from 1."""
-    attempt: str
-    """The attempt that finished it."""
-    finished_at: str
-    """UTC, ISO 8601."""
-    seconds: float
-    """Wall clock of this attempt within the iteration."""
-    steps: int
-    """Agent steps of this attempt within the iteration."""
-    steps_per_second: float
-    """Their ratio."""
-
-
-@dataclass(frozen=True)
-class AttemptRow:
-    """One process that worked on the run."""
-
-    attempt: str
-    """Number and random suffix."""
-    started_at: str
-    """UTC, ISO 8601."""
-    start_step: int
-    """Agent step from which it resumed the run."""
-    host: str
-    """Name of the machine."""
-    hardware: str
-    """Processor and, if used, GPU."""
-    threads: int
-    """Threads of the network."""
-    versions: str
-    """Versions of Python and of the libraries that the numbers depend on."""
-    note: str
-    """Anything unusual, for example that an older checkpoint had to be restored."""
-
-
-TABLES: dict[str, type[Any]] = {
-    "episodes": EpisodeRow,
-    "iterations": IterationRow,
-    "scalars": ScalarRow,
-    "cells": CellRow,
-    "timing": TimingRow,
-    "attempts": AttemptRow,
-}
-REPRODUCIBLE = ("episodes", "iterations")
-"""Tables that the digest of a run covers."""
-LOGGED = ("episodes", "iterations", "scalars", "timing")
-"""Tables that a run appends rows to; an attempt is an object of its own instead, and all cells are another."""
-MAX_COUNT = 2**53
-"""Limit of any integer in a table that is read, so that sums cannot overflow."""
-UNKNOWN = -1
-"""An empty value in the arrays of `cells`."""
+from offpiste.store.rows import LOGGED, MAX_COUNT, TABLES, UNKNOWN
 
 
 class RecordLog:
@@ -237,9 +52,11 @@ class RecordLog:
         self._parts = dict(immutable)
 
 
-def utc_now() -> str:
-    """Return the current time as ISO 8601, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def read_records(objects: Mapping[str, bytes]) -> RecordLog:
+    """Return the records in a checkpoint's objects."""
+    records = RecordLog()
+    records.load_state(arrays.unpack(objects[layout.RECORDS]), layout.of_kinds(objects, layout.PART))
+    return records
 
 
 @functools.cache

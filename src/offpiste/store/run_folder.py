@@ -19,12 +19,11 @@ from offpiste.config import (
 )
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import to_dict
-from offpiste.store import arrays, documents, layout
+from offpiste.store import documents, layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.manifests import manifest_names, read_manifest
-from offpiste.store.parquet import MAX_TABLE_BYTES
-from offpiste.store.records import RecordLog, utc_now
+from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 
 _FINISHED = re.compile(r"finished-(\d{12,18})\.json")
@@ -233,10 +232,21 @@ def finished_tables(folder: Folder, frames: int, identity: Mapping[str, str]) ->
 
 def damage(folder: Folder, table: TableFile) -> str:
     """Return what is wrong with the file of a table, or an empty string; without its checksum, whether it is there."""
-    data = folder.get(table.name, MAX_TABLE_BYTES + 1)
+    try:
+        read_table(folder, table)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def read_table(folder: Folder, table: TableFile) -> bytes:
+    """Return the file of a table; ValueError if it is missing or its checksum differs."""
+    data = folder.get(table.name, layout.MAX_TABLE_BYTES + 1)
     if data is None:
-        return "it is missing"
-    return "" if table.blake2b in (None, checksum(data)) else "its checksum differs"
+        raise ValueError("it is missing")
+    if table.blake2b not in (None, checksum(data)):
+        raise ValueError("its checksum differs")
+    return data
 
 
 def read_config(folder: Folder) -> RunConfig:
@@ -263,10 +273,3 @@ def refuse_results_only(folder: Folder) -> None:
             f"the run in {folder.location} cannot resume without its replay: only the results were kept; "
             'train it again in another folder, or in a study with keep = "all"'
         )
-
-
-def read_records(objects: Mapping[str, bytes]) -> RecordLog:
-    """Return the records in a checkpoint's objects."""
-    records = RecordLog()
-    records.load_state(arrays.unpack(objects[layout.RECORDS]), layout.of_kinds(objects, layout.PART))
-    return records

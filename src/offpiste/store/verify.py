@@ -11,6 +11,7 @@ from offpiste.store import documents, layout, parquet, records
 from offpiste.store.attempts import attempt_names
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
+from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import TableFile, finished_file, finished_frames_all, finished_tables
 from offpiste.store.storage import Folder
 
@@ -113,7 +114,7 @@ def _verify_tables(folder: Folder, identity: Mapping[str, str], found: Verified)
             found.damage.append(f"the mark of a run that finished is missing, {finished_file(status.frames)}")
     except Damaged as error:
         found.damage.append(str(error))
-    current = ((table, layout.table_file(table)) for table in records.TABLES)
+    current = ((table, layout.table_file(table)) for table in TABLES)
     tables += [(table, TableFile(file, sums.get(file))) for table, file in current if file in names or file in sums]
     for table, file in tables:
         try:
@@ -125,7 +126,7 @@ def _verify_tables(folder: Folder, identity: Mapping[str, str], found: Verified)
 def _compare(folder: Folder, table: str, file: TableFile, found: Verified) -> None:
     """Raise ValueError, or an error of pyarrow, if a table is not as it was written, or is no table."""
     found.files += 1
-    data = folder.get(file.name, parquet.MAX_TABLE_BYTES + 1)
+    data = folder.get(file.name, layout.MAX_TABLE_BYTES + 1)
     if data is None:
         raise ValueError("it is missing")
     found.bytes += len(data)
@@ -137,5 +138,5 @@ def _compare(folder: Folder, table: str, file: TableFile, found: Verified) -> No
             raise ValueError("its checksum differs")
         return
     found.unsigned += 1
-    if table in records.TABLES:
+    if table in TABLES:
         parquet.read_parquet(data, records.schema(table))

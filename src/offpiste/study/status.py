@@ -18,7 +18,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import Damaged, StoreError
 from offpiste.store import documents, layout
 from offpiste.store.documents import StoredStatus, read_run, read_status
-from offpiste.store.records import utc_now
+from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
 from offpiste.store.storage import Folder
 
