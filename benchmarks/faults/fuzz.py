@@ -37,6 +37,7 @@ import numpy as np
 from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, attack_bundle, change_object, damage
 from benchmarks.faults.fuzz_pages import Marks, open_pages
 from benchmarks.faults.fuzz_workers import CRASHED, Ended, forked
+from benchmarks.shared.chromium import chromium
 from offpiste.cli import main as offpiste
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
@@ -90,6 +91,8 @@ def main() -> int:
     cases += [Case(damaged + hostile + number, number >= bundles, "bundle") for number in range(2 * bundles)]
     if options.only is not None:
         cases = [case for case in cases if case.number == options.only]
+    if not options.quick:
+        chromium()
     os.environ["AWS_SECRET_ACCESS_KEY"] = os.environ["OFFPISTE_FUZZ_SECRET"] = SECRET
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:

@@ -28,13 +28,19 @@ _PIPES = 'exec "${@:3}" 3<&"$1" 4>&"$2"'
 """Chromium reads from descriptor 3 and writes to 4."""
 
 
+def chromium() -> str:
+    """Return the path of the browser; a program that takes long asks for it first."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        raise SystemExit("this needs Chromium: install it so that `chromium` is found on PATH")
+    return program
+
+
 class Chromium:
     """One tab of a new browser, with every event since the last `open`."""
 
     def __init__(self) -> None:
-        program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        if program is None:
-            raise SystemExit("this needs Chromium: install it so that `chromium` is found on PATH")
+        program = chromium()
         self.events: list[dict[str, Any]] = []
         self._profile = tempfile.mkdtemp(prefix="chromium-")
         self._buffer = b""

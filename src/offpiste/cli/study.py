@@ -35,8 +35,8 @@ class Plan:
     """TOML file of the study."""
     list: Flag = False
     """Print one `offpiste train` command per run instead, for a scheduler of your own."""
-    steps_per_second: float | None = None
-    """Agent steps per second of one run, to estimate how long the study takes."""
+    steps_per_second: float = 0.0
+    """Agent steps per second of one run, to estimate how long the study takes; 0 leaves that out."""
     measure: Flag = False
     """Measure that rate on this machine, for some ten seconds per method."""
     runs_per_machine: int = 1
