@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from offpiste.store import arrays, records
+from offpiste.store import arrays, rows
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import RecordLog, schema, to_parquet
 from offpiste.store.rows import LOGGED, REPRODUCIBLE, TABLES, AttemptRow, EpisodeRow, IterationRow, TimingRow
@@ -225,6 +225,6 @@ def test_duckdb_reads_a_table_with_the_right_types(tmp_path: Path) -> None:
 
 
 def test_every_row_class_of_the_module_is_a_table() -> None:
-    rows = {name for name, value in vars(records).items() if inspect.isclass(value) and name.endswith("Row")}
-    assert rows == {kind.__name__ for kind in TABLES.values()}
+    found = {name for name, value in vars(rows).items() if inspect.isclass(value) and name.endswith("Row")}
+    assert found == {kind.__name__ for kind in TABLES.values()}
     assert set(LOGGED) == set(TABLES) - {"attempts", "cells"}
