@@ -17,16 +17,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from benchmarks.shared.request_rate import requests_per_minute
 from offpiste.store.storage import Stat
 from offpiste.study.claims import Claims
-from offpiste.study.ledger import RENEW_SECONDS
 from offpiste.study.marks import Marks
 from offpiste.study.plan import make_study
-from offpiste.study.worker import START_SECONDS, STOP_SECONDS
+from offpiste.study.worker import START_SECONDS
 
 LATENCY_SECONDS = 0.05
 BAR_SECONDS = 10.0
-STATUS_SECONDS = 30.0
 BEFORE_PER_RUN = 20
 """Requests a minute of one run before: status, stop request and superseding attempts, each object three requests."""
 
@@ -133,12 +132,6 @@ def simulate(workers: int, runs: int, start_seconds: float, *, shares: bool, beg
         thread.join()
     most = max(Counter(won).values())
     return Found(max(ends) - begin, len(won), lost["claims"], most, store.requests.total())
-
-
-def requests_per_minute() -> float:
-    """Return the requests a minute of one run under way in a worker of one slot, between checkpoints."""
-    status = 2 * 60 / STATUS_SECONDS  # the attempts listed, and the status written
-    return status + 60 / RENEW_SECONDS + 60 / STOP_SECONDS
 
 
 if __name__ == "__main__":

@@ -121,8 +121,7 @@ def check(settings: Any, where: str = "") -> None:
 
 def to_dict(settings: Any) -> dict[str, Any]:
     """Return a dataclass as plain JSON and TOML values."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
-    return plain
+    return {field.name: _plain(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -174,6 +173,16 @@ def _parse_toml(text: str) -> Any:
         with suppress(ConfigError):
             return parse_count(text)
         return text
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 

@@ -5,6 +5,7 @@ below, or has another checksum than it says. Its values are then checked by kind
 read: whoever trains a run says where and how.
 """
 
+import functools
 import hashlib
 import json
 import re
@@ -206,12 +207,17 @@ def _parse_status(values: Mapping[str, Any], identity: Mapping[str, str]) -> Sto
     return status
 
 
-def _checked(kind: type[Any], values: Any, where: str = "") -> dict[str, Any]:
+def _checked(kind: Any, values: Any, where: str = "") -> dict[str, Any]:
     """Return settings, those that this version knows checked and as their types."""
     if not isinstance(values, dict):
         raise ConfigError(f"{where.rstrip('.')} must be a table, got {values!r:.100}")
-    checked = to_dict(from_dict(kind, known(kind, values), where))
+    checked = json.loads(_checked_json(kind, json.dumps(known(kind, values)), where))
     return {key: checked.get(key, value) for key, value in values.items()}
+
+
+@functools.lru_cache(256)  # a thousand runs have the same tables, but for names and seeds
+def _checked_json(kind: Any, values: str, where: str) -> str:
+    return json.dumps(to_dict(from_dict(kind, json.loads(values), where)))
 
 
 def known(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def mismatch(
     `bonus_sources` maps a bonus's name to the hash of its file; without it, files are not compared.
     """
     try:
-        differing = differences(stored.settings, wanted)
+        differing = [] if _has_settings(stored, wanted) else differences(stored.settings, wanted)
     except ConfigError as error:
         return f"a run with settings unknown to this version: {error}"
     if differing:
@@ -129,6 +129,13 @@ def mismatch(
             "--accept-version mixes them knowingly"
         )
     return ""
+
+
+def _has_settings(stored: StoredRun, wanted: RunConfig) -> bool:
+    """Return whether run.json names the very settings; if not, they may still say the same."""
+    ours = to_dict(wanted)
+    del ours["machine"]
+    return stored.config | {"frames": wanted.frames} == ours
 
 
 def discard(folder: Folder) -> None:

@@ -26,7 +26,8 @@ STALE_SECONDS = 300.0
 """Age of status.json at which a running run is stale; it is written every half minute."""
 MENDED = "is no longer quarantined: its bonus was changed, and it had recorded nothing"
 STATES = ("done", "running", "stale", "waiting", "failed")
-_READERS = 32
+_READERS, _DISK_READERS = 64, 2
+"""An object store may take 45 ms to answer, whatever it is asked; on a disk, more threads only wait for one another."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def read_all(
     accept_version: bool = False,
 ) -> list[RunStatus]:
     """Return the status of every run, read concurrently."""
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(_READERS if store.local_path is None else _DISK_READERS) as pool:
         return list(pool.map(lambda run: read_one(store, run, bonus_sources, accept_version=accept_version), runs))
 
 
