@@ -47,6 +47,7 @@ CHECKPOINT_MINUTES = 0.05
 FULL_SEEDS, QUICK_SEEDS = [0, 1, 2, 3, 4, 5], [0, 1]
 FULL_FRAMES, QUICK_FRAMES = 8_000, 4_000
 MAX_SECONDS = 3_600.0
+MAX_FRAMES = 32_000
 REFUSED_SECONDS = 20.0
 MAX_DRAIN_SECONDS = 40.0
 """Ray gives a node 30 seconds to end what it does."""
@@ -94,6 +95,8 @@ class StudyFile:
     def lengthen(self) -> int:
         """Make the runs twice as long and return how long they are."""
         self._frames *= 2
+        if self._frames > MAX_FRAMES:
+            raise SystemExit("the study ends before anything happens to it")
         self._write()
         return self._frames
 

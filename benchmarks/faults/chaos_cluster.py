@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from benchmarks.shared.s3_server import free_port
-from benchmarks.shared.step_counter import counting_environment, steps_computed
+from benchmarks.shared.step_counter import VARIABLE, counting_environment, counting_processes, steps_computed
 
 STARTED = "Ray runtime started."
 SMALL_NODE = ["--block", f"--object-store-memory={80 * 2**20}", "--disable-usage-stats"]
@@ -97,8 +97,8 @@ class Cluster:
 
     def workers(self) -> list[int]:
         """Return the processes that compute steps of runs; Ray names them after their tasks."""
-        counting = {path.name for path in (self._folder / "counts").iterdir() if any(path.read_bytes())}
-        return [pid for pid in self._ours() if str(pid) in counting and "/seed-" in command_of(pid)]
+        counting = counting_processes(self._folder)
+        return [pid for pid in self._ours() if pid in counting and "/seed-" in command_of(pid)]
 
     def log(self) -> str:
         """Return what the drivers said."""
@@ -134,7 +134,7 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
 
     def _ours(self) -> list[int]:
-        mark = f"CHAOS_COUNTS={self._folder / 'counts'}".encode()
+        mark = f"{VARIABLE}={self._folder / 'counts'}".encode()
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):

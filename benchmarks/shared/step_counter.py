@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+VARIABLE = "COUNTED_STEPS"
+"""Names the folder of the counts, in the environment of all processes of a study."""
 _CODE = '''
 """Counts the steps that a process of a study computes, in a file that survives it."""
 import importlib.abc, importlib.util, mmap, os, struct, sys
@@ -42,7 +44,12 @@ def counting_environment(folder: Path) -> dict[str, str]:
     (folder / "site" / "sitecustomize.py").write_text(_CODE)
     (folder / "counts").mkdir()
     path = os.pathsep.join(filter(None, (str(folder / "site"), os.environ.get("PYTHONPATH"))))
-    return {"COUNTED_STEPS": str(folder / "counts"), "PYTHONPATH": path}
+    return {VARIABLE: str(folder / "counts"), "PYTHONPATH": path}
+
+
+def counting_processes(folder: Path) -> set[int]:
+    """Return the ids of the processes that have computed steps, those that have ended among them."""
+    return {int(path.name.partition("-")[0]) for path in (folder / "counts").iterdir() if any(path.read_bytes())}
 
 
 def steps_computed(folder: Path) -> int:
