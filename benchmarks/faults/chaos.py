@@ -162,7 +162,7 @@ class Chaos:
         self._cluster.start_driver()
         for _ in range(3):
             self._kill_worker(signal.SIGKILL)
-        self._wait_for_log("failed, next try in")
+        self._wait_for_log("failed, next try")
         while not self._stop_a_worker_at_work():
             pass
         self._wait_for_progress()

@@ -513,6 +513,21 @@ def test_a_write_that_fails_at_any_point_leaves_the_previous_checkpoint_whole(lo
     assert not any(name.startswith("000000000002") for name in folder.list("objects"))
 
 
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+def test_what_a_failed_checkpoint_wrote_is_deleted_so_that_retries_do_not_fill_a_disk(
+    location: str, failing: int
+) -> None:
+    folder = Recorder(location)
+    checkpoints = begun(folder)
+    checkpoints.save(1, FIRST, immutable(a=b"one"))
+    before = folder.list("objects")
+    folder.puts.clear()
+    folder.failing_put = failing
+    with pytest.raises(StoreError, match="the disk is full"):
+        checkpoints.save(2, SECOND, immutable(a=b"one", b=b"two", c=b"three"))
+    assert folder.list("objects") == before
+
+
 def test_the_checkpoint_above_makes_five_puts(location: str) -> None:
     folder = Recorder(location)
     checkpoints = begun(folder)

@@ -13,7 +13,7 @@ run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
 import json
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,20 +78,7 @@ class Checkpoints:
     def save(self, step: int, mutable: Mapping[str, bytes], immutable: Mapping[str, Callable[[], bytes]]) -> Saved:
         """Write a checkpoint: all of `mutable`, and of `immutable` only the keys that the previous checkpoint lacks."""
         self.stop_if_superseded()
-        entries: dict[str, dict[str, Any]] = {}
-        written: set[str] = set()
-        for key, make in [
-            *((key, lambda data=data: data) for key, data in mutable.items()),
-            *immutable.items(),
-        ]:
-            if key in immutable and key in self._entries:
-                entries[key] = self._entries[key]
-                continue
-            data = make()
-            name = f"{layout.OBJECTS}/{step:012d}-{self._attempt}-{key.replace('/', '-')}"
-            self._folder.put(name, data)
-            entries[key] = {"name": name, "bytes": len(data), "blake2b": checksum(data)}
-            written.add(key)
+        entries, written = self._write_objects(step, mutable, immutable)
         self.stop_if_superseded()  # writing the objects may have taken minutes
         manifest = f"{step:012d}-{self._attempt}.json"
         about = {"format": FORMAT, "step": step, "attempt": self._attempt, **self._identity}
@@ -121,6 +108,27 @@ class Checkpoints:
     def stop_if_superseded(self) -> None:
         """Raise Superseded if a newer attempt has begun."""
         stop_if_superseded(self._folder, self._attempt)
+
+    def _write_objects(
+        self, step: int, mutable: Mapping[str, bytes], immutable: Mapping[str, Callable[[], bytes]]
+    ) -> tuple[dict[str, dict[str, Any]], set[str]]:
+        """Return the entries of a new checkpoint, and the keys among them that were written."""
+        entries = {key: self._entries[key] for key in immutable if key in self._entries}
+        written: dict[str, str] = {}
+        try:
+            for key, make in [*((key, lambda data=data: data) for key, data in mutable.items()), *immutable.items()]:
+                if key not in entries:
+                    data = make()
+                    name = f"{layout.OBJECTS}/{step:012d}-{self._attempt}-{key.replace('/', '-')}"
+                    self._folder.put(name, data)
+                    written[key] = name
+                    entries[key] = {"name": name, "bytes": len(data), "blake2b": checksum(data)}
+        except StoreError:
+            with suppress(StoreError):  # else attempts to save would fill the last of a disk, and no status fit
+                for name in written.values():
+                    self._folder.delete(name)
+            raise
+        return entries, set(written)
 
     def _mark_checkpointed(self, step: int) -> None:
         """Record once that a first checkpoint is complete."""
