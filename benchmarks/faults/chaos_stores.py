@@ -4,10 +4,12 @@ import contextlib
 import http.client
 import http.server
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.shared.s3_server import s3_location, s3_server
 
@@ -78,6 +80,11 @@ class Proxy(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Passing)
         self.target = target
         self.refuses = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report an error, unless a client was killed in the middle of its request."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
