@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 import offpiste
 from benchmarks.shared.published import Returns, read_published
@@ -80,7 +80,8 @@ def main() -> int:
     if options.figures:
         options.figures.mkdir(parents=True, exist_ok=True)
         draw_montezuma(results, random, others, options.figures / "evidence_montezuma.png")
-        draw_short(results, options.figures / "evidence_short.png")
+        if any(is_short(run) for run in results.runs):
+            draw_short(results, options.figures / "evidence_short.png")
         if others:
             most = max(others, key=lambda each: each.cells[-1]).run
             draw_map(results, most, options.figures / "evidence_map.png")
@@ -100,6 +101,11 @@ def missing_runs(results: Results, *, needs_montezuma: bool) -> Iterator[str]:
 def is_random(run: Run) -> bool:
     """Return whether a run never learned: its warm-up is longer than itself."""
     return bool(run.settings["agent.min_history_steps"] * run.settings["world.frame_skip"] > run.target_frames)
+
+
+def is_short(run: Run) -> bool:
+    """Return whether a run is one of the short ones, which only show that a method trains."""
+    return run.game == MONTEZUMA and run.target_frames < MILLION
 
 
 def explored(results: Results) -> tuple[list[Explored], list[Explored]]:
@@ -196,7 +202,7 @@ def spelled(by_seed: dict[int, float]) -> str:
 def trained(results: Results) -> Iterator[str]:
     """Yield loss, intrinsic reward and speed of the short runs at their end: question 5."""
     for run in results.runs:
-        if run.game == MONTEZUMA and run.target_frames < MILLION:
+        if is_short(run):
             last = {name: values[-1][1] for name, values in scalars(results, run).items()}
             shown = ", ".join(f"{name} {last[name]:.3g}" for name in SHORT if name in last)
             yield f"5. {run.name}, {run.frames:,} frames: at the end {shown}"
@@ -237,13 +243,14 @@ def draw_montezuma(results: Results, random: Sequence[Explored], others: Sequenc
                     axes.plot(each.first_reward, at, "*", color=look.colour, markersize=8)
             tidy(axes, f"{what} visited", frames=True)
             axes.set_ylim(bottom=0)
-        add_legend(figure, [play, *drawn.values()])
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        add_legend(figure, [play, *(replace(look, marker="") for look in drawn.values())])  # stars are first rewards
         figure.savefig(file, dpi=150)
 
 
 def draw_short(results: Results, file: Path) -> None:
     """Draw loss, intrinsic reward and speed of the short runs."""
-    short = [run for run in results.runs if run.game == MONTEZUMA and run.target_frames < MILLION]
+    short = [run for run in results.runs if is_short(run)]
     drawn = looks([run.method for run in short])
     with style("evidence_short"):
         figure = new_figure(2.6)
@@ -277,6 +284,8 @@ def draw_map(results: Results, run: str, file: Path) -> None:
             counts[y[here] // 8, x[here] // 8] = np.log10(visits[here])
             axes.imshow(counts, origin="lower", cmap="viridis_r", vmin=0, vmax=float(np.log10(visits.max())))
             axes.set_title(f"room {number}, cells: {here.sum()}, from {frames_text(4 * int(first[here].min()))} frames")
+            axes.set_xlim(x.min() // 8 - 1, x.max() // 8 + 1)
+            axes.set_ylim(y.min() // 8 - 1, y.max() // 8 + 1)
             axes.set_xticks([])
             axes.set_yticks([])
             axes.grid(visible=False)
