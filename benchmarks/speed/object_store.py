@@ -24,6 +24,7 @@ from pathlib import Path
 from benchmarks.shared import measured
 from benchmarks.shared.ceph_gateway import ceph_gateway
 from benchmarks.shared.request_rate import requests_per_minute
+from benchmarks.shared.study_status import status_seconds
 from offpiste.config import RunConfig
 from offpiste.store import layout
 from offpiste.store.documents import signed
@@ -31,7 +32,7 @@ from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.marks import Marks
-from offpiste.study.plan import Study, read_study
+from offpiste.study.plan import read_study
 
 STUDY = """
 games = ["freeway"]
@@ -63,10 +64,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="object-store-", dir="/tmp") as temporary:
         work = Path(temporary)
         with ceph_gateway(work / "ceph") as url:
-            timed = {
-                name: time_status(work, where, runs) for name, where in (("disk", str(work / "store")), ("Ceph", url))
-            }
-            requests = count_requests(work, f"{url.partition('?')[0]}-one?{url.partition('?')[2]}", minutes)
+            timed = {"disk": time_status(work, str(work / "store"), runs), "Ceph": time_status(work, url, runs)}
+            requests = count_requests(work, url.replace("/store?", "/one?"), minutes)
     good = True
     print(f"{'study status of':<20}{f'{runs:,} under way':>18}{f'{runs:,} done':>18}")
     for name, found in timed.items():
@@ -92,9 +91,13 @@ def time_status(work: Path, where: str, runs: int) -> Timed:
     study, store = read_study(file), Folder(where)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda run: write_running(store, run), study.runs))
-    running = status_seconds(file, where, study, "running")
+
+    def median_seconds(state: str) -> float:
+        return statistics.median(status_seconds(file, where, runs, state) for _ in range(REPETITIONS))
+
+    running = median_seconds("running")
     Marks(store, study).mark_done(*(run.run_id for run in study.runs))
-    return Timed(running, status_seconds(file, where, study, "done"))
+    return Timed(running, median_seconds("done"))
 
 
 def write_running(store: Folder, run: RunConfig) -> None:
@@ -103,18 +106,6 @@ def write_running(store: Folder, run: RunConfig) -> None:
     stored = claim(folder, run)
     status = {"state": "running", "frames": 1_000_000, "target_frames": run.frames, "iteration": 1, "at": utc_now()}
     folder.put(layout.STATUS, json.dumps(signed(status | stored.identity)).encode())
-
-
-def status_seconds(file: Path, where: str, study: Study, state: str) -> float:
-    """Return the median of the seconds that the command takes, and see that it finds every run in this state."""
-    taken = []
-    for _ in range(REPETITIONS):
-        begin = time.perf_counter()
-        argv = [sys.executable, "-m", "offpiste", "study", "status", str(file), "--store", where, "--json"]
-        found = json.loads(subprocess.check_output(argv))
-        taken.append(time.perf_counter() - begin)
-        assert found["counts"][state] == len(study.runs), found["counts"]
-    return statistics.median(taken)
 
 
 def count_requests(work: Path, url: str, minutes: int) -> Counter[str]:

@@ -8,7 +8,6 @@ bare call.
 """
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.shared import measured
 from benchmarks.shared.memory import resident_megabytes
+from benchmarks.shared.study_status import status_seconds
 
 STUDY = """
 games = ["deep_sea_4"]
@@ -111,7 +111,7 @@ def run_study(size: int) -> Found:
         file.write_text(STUDY.format(seeds=list(range(size))))
         bare = bare_seconds(file, Path(temporary) / "bare")
         seconds, memory = by_the_engine(file, store, Path(temporary) / "log")
-        status = status_seconds(file, store, size)
+        status = status_seconds(file, str(store), size, "done")
     return Found(size, bare, seconds / size, memory[0], memory[-1], status)
 
 
@@ -140,16 +140,6 @@ def by_the_engine(file: Path, store: Path, log: Path) -> tuple[float, list[float
     if process.returncode:
         raise SystemExit(log.read_text()[-3_000:])
     return time.perf_counter() - start, [megabytes for megabytes in memory if megabytes]
-
-
-def status_seconds(file: Path, store: Path, size: int) -> float:
-    """Return how long the command takes, start of Python included."""
-    argv = [sys.executable, "-m", "offpiste", "study", "status", str(file), "--store", str(store), "--json"]
-    start = time.perf_counter()
-    found = json.loads(subprocess.check_output(argv))
-    seconds = time.perf_counter() - start
-    assert found["counts"]["done"] == size, found["counts"]
-    return seconds
 
 
 if __name__ == "__main__":

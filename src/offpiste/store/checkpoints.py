@@ -114,21 +114,21 @@ class Checkpoints:
     ) -> tuple[dict[str, dict[str, Any]], set[str]]:
         """Return the entries of a new checkpoint, and the keys among them that were written."""
         entries = {key: self._entries[key] for key in immutable if key in self._entries}
-        written: dict[str, str] = {}
+        written: set[str] = set()
         try:
             for key, make in [*((key, lambda data=data: data) for key, data in mutable.items()), *immutable.items()]:
                 if key not in entries:
                     data = make()
                     name = f"{layout.OBJECTS}/{step:012d}-{self._attempt}-{key.replace('/', '-')}"
                     self._folder.put(name, data)
-                    written[key] = name
                     entries[key] = {"name": name, "bytes": len(data), "blake2b": checksum(data)}
+                    written.add(key)
         except StoreError:
             with suppress(StoreError):  # else attempts to save would fill the last of a disk, and no status fit
-                for name in written.values():
-                    self._folder.delete(name)
+                for key in written:
+                    self._folder.delete(entries[key]["name"])
             raise
-        return entries, set(written)
+        return entries, written
 
     def _mark_checkpointed(self, step: int) -> None:
         """Record once that a first checkpoint is complete."""
