@@ -113,6 +113,16 @@ def test_marks_and_attempts_that_are_missing_are_named(store: Path, capsys: pyte
     assert "the mark of a run that finished is missing, finished-000000000060.json" in err
 
 
+def test_an_attempt_of_another_run_is_named(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(replace(RUN, seed=1, frames=60), Folder(tmp_path / "other"))
+    file = min((store / NAME / "attempts").iterdir())
+    (other,) = (tmp_path / "other" / "attempts").iterdir()
+    file.write_bytes(other.read_bytes())
+    code, _, err = verify(store, capsys)
+    assert code == 1
+    assert f"attempts/{file.name} is damaged: it belongs to another run" in err
+
+
 @pytest.mark.parametrize("state", ["finished", "paused"])
 def test_the_records_of_another_run_are_named_and_not_used(
     store: Path, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ import pytest
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, StoreError, Superseded
 from offpiste.store import checkpoints as checkpoints_module
-from offpiste.store import documents
+from offpiste.store import documents, layout
 from offpiste.store.attempts import attempt_names, attempt_order, begin_attempt, read_attempts
 from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_object, newest_whole
 from offpiste.store.documents import checksum
@@ -563,7 +563,10 @@ def test_attempts_are_numbered_from_one_and_sort_by_number(folder: Folder) -> No
     names = [begin_attempt(folder, {"host": number}) for number in range(11)]
     assert [int(name.partition("-")[0]) for name in names] == list(range(1, 12))
     assert attempt_names(folder) == names
-    assert documents.unsigned(json.loads(folder.get(f"attempts/{names[3]}.json") or b"")) == {"host": 3}
+    assert documents.unsigned(json.loads(folder.get(f"attempts/{names[3]}.json") or b"")) == {
+        "host": 3,
+        "attempt": names[3],
+    }
 
 
 def test_of_two_attempts_that_begin_at_the_same_moment_one_stops(folder: Folder) -> None:
@@ -708,7 +711,20 @@ def test_a_checkpoint_larger_than_the_memory_is_not_read(tmp_path: Path, monkeyp
 def test_a_damaged_description_of_an_attempt_is_left_out(tmp_path: Path, content: bytes) -> None:
     folder = Folder(tmp_path)
     about_it = {"started_at": "", "start_step": 0, "host": "", "hardware": "", "threads": 1, "versions": "", "note": ""}
-    good = begin_attempt(folder, about_it)
+    good = begin_attempt(folder, {"run_id": "one", **about_it})
     folder.put("attempts/000002-abcdef.json", content)
     folder.put("attempts/.DS_Store", b"\x00")
-    assert read_attempts(folder) == [about_it | {"attempt": good}]
+    assert read_attempts(folder, "one") == [about_it | {"attempt": good}]
+
+
+def test_the_description_of_another_attempt_or_run_is_left_out(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    about_it = {"started_at": "", "start_step": 0, "host": "", "hardware": "", "threads": 1, "versions": "", "note": ""}
+    first, second = (begin_attempt(folder, {"run_id": "one", **about_it}) for _ in range(2))
+    foreign = begin_attempt(folder, {"run_id": "another", **about_it})
+    older = begin_attempt(folder, {})
+    folder.put(layout.attempt(older), json.dumps({**about_it, "attempt": ""}).encode())
+    assert [row["attempt"] for row in read_attempts(folder, "one")] == [first, second, older]
+    assert [row["attempt"] for row in read_attempts(folder)] == [first, second, foreign, older]
+    folder.put(layout.attempt(second), folder.get(layout.attempt(first)) or b"")
+    assert [row["attempt"] for row in read_attempts(folder, "one")] == [first, older]

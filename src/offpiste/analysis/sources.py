@@ -53,11 +53,16 @@ class Source:
         if made is None and self.state in _CURRENT:
             made = self._from_checkpoint(table, warnings)
         if made is None and table == "attempts":
-            made = pa.Table.from_pylist(read_attempts(self.folder), schema(table))
+            made = pa.Table.from_pylist(read_attempts(self.folder, self._identity().get("run_id", "")), schema(table))
         if made is None:
             return None
         pq.write_table(made, kept)
         return kept
+
+    def _identity(self) -> dict[str, str]:
+        """Return what the run's files repeat of its run.json."""
+        stored = read_run(self.folder)
+        return {} if stored is None else stored.identity
 
     def _own(self, of: TableFile, table: str, kept: Path) -> Path:
         """Return the file of a table, or a copy of one that is not on a disk; ValueError unless it can be read."""
@@ -79,11 +84,11 @@ class Source:
         names, missing = list_manifests(self.folder)
         if missing:
             warnings.append(LoadWarning("damaged checkpoint", self.name, missing))
-        stored = read_run(self.folder) if names else None
+        identity = self._identity() if names else {}
         for name in reversed(names):
             try:
                 manifest = read_manifest(self.folder, name)
-                refuse_foreign(self.folder, name, manifest, {} if stored is None else stored.identity)
+                refuse_foreign(self.folder, name, manifest, identity)
                 objects = manifest["objects"]
                 if key not in objects and table in _SINCE_FORMAT_2:
                     return None

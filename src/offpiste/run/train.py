@@ -226,7 +226,7 @@ class _Attempt:
         partial = self.loop.tracker.partial_iteration()
         if partial is not None:
             rows["iterations"].append(dataclasses.asdict(partial))
-        rows["attempts"] = read_attempts(self.folder)
+        rows["attempts"] = read_attempts(self.folder, self.identity["run_id"])
         tables = {table: to_parquet(table, content) for table, content in rows.items()}
         tables["cells"] = cells_parquet(self.loop.tracker.coverage.cells())
         for table, data in tables.items():
@@ -273,7 +273,7 @@ def train(
     refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
-        name = begin_attempt(folder, dataclasses.asdict(about))
+        name = begin_attempt(folder, {"run_id": stored.run_id, **dataclasses.asdict(about)})
         try:
             refuse_results_only(folder)  # again, now that whoever deletes the replay sees this attempt
         except CheckpointError:
@@ -282,7 +282,7 @@ def train(
         checkpoints = Checkpoints(folder, name, stored.identity)
         records, kept, note = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.tracker.training_steps, note=note)
-        describe_attempt(folder, name, dataclasses.asdict(about))
+        describe_attempt(folder, name, {"run_id": stored.run_id, **dataclasses.asdict(about)})
         curves = TensorBoard(folder, config.world.frame_skip, loop.tracker.training_steps)
         attempt = _Attempt(
             config,

@@ -35,25 +35,36 @@ def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
 
 def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
     """Write the description of an attempt, replacing an older one."""
-    folder.put(f"{layout.ATTEMPTS}/{attempt}.json", json.dumps(documents.signed(about)).encode())
+    values = documents.signed({**about, "attempt": attempt})
+    folder.put(layout.attempt(attempt), json.dumps(values).encode())
 
 
 def withdraw_attempt(folder: Folder, attempt: str) -> None:
     """Unregister an attempt that ended before it wrote anything."""
-    folder.delete(f"{layout.ATTEMPTS}/{attempt}.json")
+    folder.delete(layout.attempt(attempt))
 
 
-def read_attempts(folder: Folder) -> list[dict[str, Any]]:
-    """Return the description of each attempt, oldest first; damaged ones are omitted."""
+def read_attempts(folder: Folder, run_id: str = "") -> list[dict[str, Any]]:
+    """Return the description of each attempt at a run, oldest first; damaged ones are omitted."""
     rows = []
     for attempt in attempt_names(folder):
         try:
-            values = documents.unsigned(documents.read(folder, f"{layout.ATTEMPTS}/{attempt}.json") or {})
+            values = read_attempt(folder, attempt, run_id)
             row = from_dict(AttemptRow, documents.known(AttemptRow, values) | {"attempt": attempt})
         except (Damaged, ConfigError, ValueError):
             continue
         rows.append(vars(row))
     return rows
+
+
+def read_attempt(folder: Folder, attempt: str, run_id: str = "") -> dict[str, Any]:
+    """Return what describes an attempt; `Damaged` or ValueError if that is damaged, or of another attempt or run."""
+    values = documents.unsigned(documents.read(folder, layout.attempt(attempt)) or {})
+    if other := documents.differing(values, {"run_id": run_id} if run_id else {}):
+        raise ValueError(f"it belongs to another run: {other}")
+    if values.get("attempt") not in (None, "", attempt):  # of older versions until the attempt began to train
+        raise ValueError(f"it is that of the attempt {values['attempt']!r:.100}")
+    return values
 
 
 def attempt_names(folder: Folder) -> list[str]:

@@ -78,6 +78,11 @@ def table_file(table: str) -> str:
     return f"{table}.parquet"
 
 
+def attempt(name: str) -> str:
+    """Return the file that describes an attempt, in a run's folder."""
+    return f"{ATTEMPTS}/{name}.json"
+
+
 def kind(key: str) -> str:
     """Return the kind of an object, from its key."""
     return key.partition("/")[0]

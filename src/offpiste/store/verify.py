@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from offpiste.errors import CheckpointError, Damaged
 from offpiste.store import documents, layout, parquet, records
-from offpiste.store.attempts import attempt_names
+from offpiste.store.attempts import attempt_names, read_attempt
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.rows import TABLES
@@ -33,14 +33,19 @@ def verify_run(folder: Folder) -> Verified:
     stored = _verify_run_json(folder, found)
     _verify_checkpoints(folder, stored, found)
     _verify_tables(folder, {} if stored is None else stored.identity, found)
-    attempts = (f"{layout.ATTEMPTS}/{attempt}.json" for attempt in attempt_names(folder))
-    for name in (layout.RESULTS, layout.QUARANTINE, *attempts):
+    for name in (layout.RESULTS, layout.QUARANTINE):
         try:
             values = documents.read(folder, name)
             found.files += values is not None
             documents.unsigned(values or {})
         except (Damaged, ValueError) as error:
             found.damage.append(f"{name} is damaged: {error}")
+    for attempt in attempt_names(folder):
+        found.files += 1
+        try:
+            read_attempt(folder, attempt, "" if stored is None else stored.run_id)
+        except (Damaged, ValueError) as error:
+            found.damage.append(f"{layout.attempt(attempt)} is damaged: {error}")
     return found
 
 
