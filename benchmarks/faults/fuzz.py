@@ -1,8 +1,8 @@
 """Damaged and hostile stores and bundles, under every command that reads them or trains.
 
-A store of real runs with imported curves, or the bundle of its runs, is copied, harmed at random (`fuzz_harm`), and
-read by each command in a process of its own, forked from one that has loaded everything, with limits on memory and
-time. Bar, for every case and command:
+A store of real runs with imported curves, or the bundle of its runs, is copied, harmed at random (`fuzz_damage`,
+`fuzz_attack`, `fuzz_bundle`), and read by each command in a process of its own, forked from one that has loaded
+everything, with limits on memory and time. Bar, for every case and command:
 
 - no traceback, no crash, and no more memory or time than the limits, but for a traceback of training from a checkpoint
   in which an attacker has replaced an object and its checksum;
@@ -34,7 +34,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.faults.fuzz_harm import EVIL, SECRET, attack, attack_bundle, change_object, damage
+from benchmarks.faults.fuzz_attack import EVIL, attack, change_object
+from benchmarks.faults.fuzz_bundle import attack_bundle
+from benchmarks.faults.fuzz_change import SECRET
+from benchmarks.faults.fuzz_damage import damage
+from benchmarks.faults.fuzz_judges import JUDGES, leaks
 from benchmarks.faults.fuzz_pages import Marks, open_pages
 from benchmarks.faults.fuzz_workers import CRASHED, Ended, forked
 from benchmarks.shared.chromium import chromium
@@ -49,7 +53,6 @@ DAMAGED, HOSTILE, BUNDLES = 1_000, 300, 100
 QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 16, 10, 4
 METHODS = ("cts", "epsilon_greedy", "rnd")
 FRAMES, LONGER = (30, 60), 75
-CONTROL = {*map(chr, (*range(9), *range(11, 32), *range(127, 160))), "\u202e"}
 
 
 @dataclass(frozen=True)
@@ -351,65 +354,6 @@ def _changed(whole: Path, harmed: Path) -> set[str]:
     if not all(other.is_file() for _, other in pairs):
         return set()
     return {str(path.relative_to(whole)) for path, other in pairs if path.read_bytes() != other.read_bytes()}
-
-
-Judge = Callable[[Ended, Ended, set[str]], str]
-
-
-def judge_same(ended: Ended, whole: Ended, _: set[str]) -> str:
-    """Return what is wrong with an answer that differs without a warning."""
-    silent = ended.code == 0 and not ended.err.strip()
-    return f"silently wrong: {ended.out[:200]!r}" if silent and ended.out != whole.out else ""
-
-
-def judge_training(ended: Ended, whole: Ended, _: set[str]) -> str:
-    """Return what is wrong with a run that was resumed and ended otherwise."""
-    return f"silently wrong: {ended.out[:200]!r}" if ended.code == 0 and ended.out != whole.out else ""
-
-
-def judge_load(ended: Ended, whole: Ended, _: set[str]) -> str:
-    """Return which run is read otherwise without a warning about it."""
-    if ended.code:
-        return ""
-    said, expected = json.loads(ended.out), json.loads(whole.out)
-    for name, rows in expected["runs"].items():
-        if said["runs"].get(name) != rows and name not in said["warned"]:
-            return f"silently wrong: {name} is {'read otherwise' if name in said['runs'] else 'left out'}"
-    return ""
-
-
-def judge_verify(ended: Ended, _: Ended, changed: set[str]) -> str:
-    """Return what was changed and not found; nothing lists the mark of a first checkpoint."""
-    signed = {name for name in changed if not name.endswith("checkpointed.json")}
-    return f"did not find {min(signed)}" if signed and ended.code == 0 else ""
-
-
-JUDGES: dict[str, Judge] = {
-    "digest": judge_same,
-    "eval": judge_same,
-    "load": judge_load,
-    "load bundle": judge_load,
-    "train": judge_training,
-    "verify": judge_verify,
-    "verify bundle": judge_verify,
-}
-
-
-def leaks(lane: Path, name: str, ended: Ended) -> list[str]:
-    """Return what came out that must not: secrets, imports, control characters, files."""
-    found = []
-    text = ended.out + ended.err
-    with suppress(OSError):
-        text += "".join(path.read_text(errors="replace") for path in sorted((lane / "report").rglob("*.*ml")))
-    if SECRET in text:
-        found.append("shows a secret")
-    if not name.startswith("load") and CONTROL & {*ended.out, *ended.err}:
-        found.append(f"control characters {CONTROL & {*ended.out, *ended.err}}")
-    for path in (lane / "imported", lane / "store" / "imported", lane / "PWNED"):
-        if path.exists():
-            found.append(f"made {path.name}")
-            path.unlink()
-    return found
 
 
 if __name__ == "__main__":

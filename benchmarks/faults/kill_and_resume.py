@@ -44,37 +44,52 @@ checkpoint_minutes = 0.03
 
 FULL = {"episode_frames": 2_000, "replay_capacity": 1_200, "min_history_steps": 400, "iteration_steps": 900}
 QUICK = {"episode_frames": 800, "replay_capacity": 400, "min_history_steps": 200, "iteration_steps": 300}
+KILLS, QUICK_KILLS = 20, 3
 
 
 def main() -> int:
     """Run all cases and return 0 if every digest is as it should be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="3 kills, and a quarter of everything")
-    parser.add_argument("--method", default="epsilon_greedy")
+    parser.add_argument("--method", action="append", help="may be repeated; default: epsilon_greedy")
     parser.add_argument("--game", default="montezuma_revenge")
+    parser.add_argument("--kills", type=int, help=f"of each method; default: {KILLS}, quick {QUICK_KILLS}")
     parser.add_argument("--chance", type=int, default=0, help="seed of the moments at which to kill")
     options = parser.parse_args()
-    kills, short, frames, settings = (3, 2_000, 2_000, QUICK) if options.quick else (20, 8_000, 32_000, FULL)
-    generator = random.Random(options.chance)  # noqa: S311
+    kills = options.kills or (QUICK_KILLS if options.quick else KILLS)
+    exact = [
+        exact_cases(method, options.game, kills, random.Random(options.chance), quick=options.quick)  # noqa: S311
+        for method in options.method or ["epsilon_greedy"]
+    ]
+    return 0 if all(exact) else 1
+
+
+def exact_cases(method: str, game: str, kills: int, generator: random.Random, *, quick: bool) -> bool:
+    """Run all cases of one method, print how each ends, and return whether all are as they should be."""
+    short, frames, settings = (2_000, 2_000, QUICK) if quick else (8_000, 32_000, FULL)
+    print(f"{method} on {game}", flush=True)
+    verdicts: list[bool] = []
+
+    def judge(what: str, holds: bool) -> None:
+        verdicts.append(holds)
+        print(f"{'ok  ' if holds else 'FAIL'} {what}", flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        case = Case(Path(folder), options.game, options.method, SETTINGS.format(**settings))
+        case = Case(Path(folder), game, method, SETTINGS.format(**settings))
         left_alone = case.finish("left alone", short)
         left_alone_longer = left_alone if frames == short else case.finish("left alone longer", frames)
-        killed, happened = case.kill_often("killed", frames, kills, generator)
-        truncated, noted = case.truncate("truncated", frames, generator)
+        judge("the same seed once more", case.finish("again", short) == left_alone)
+        judge("another seed differs", case.finish("other seed", short, seed=1) != left_alone)
         case.finish("stopped", short // 2)
-        verdicts = {
-            f"SIGKILL at {happened} random moments": killed == left_alone_longer,
-            f"stopped at {short // 2:,} frames, continued to {short:,}": case.finish("stopped", short) == left_alone,
-            "an object truncated, the older checkpoint used, and said so": truncated == left_alone_longer and noted,
-            "the same seed once more": case.finish("again", short) == left_alone,
-            "another seed differs": case.finish("other seed", short, seed=1) != left_alone,
-        }
-        for what, holds in verdicts.items():
-            print(f"{'ok  ' if holds else 'FAIL'} {what}")
-    passed = sum(verdicts.values())
-    print(f"{options.method} on {options.game}: {passed} of {len(verdicts)} cases exact, {happened} kills")
-    return 0 if passed == len(verdicts) and happened == kills else 1
+        stopped = case.finish("stopped", short)
+        judge(f"stopped at {short // 2:,} frames, continued to {short:,}", stopped == left_alone)
+        truncated, noted = case.truncate("truncated", frames, generator)
+        what = "an object truncated, the older checkpoint used, and said so"
+        judge(what, truncated == left_alone_longer and noted)
+        killed, happened = case.kill_often("killed", frames, kills, generator)
+        judge(f"SIGKILL at {happened} random moments, of {kills}", killed == left_alone_longer and happened == kills)
+    print(f"{method} on {game}: {sum(verdicts)} of {len(verdicts)} cases exact, {happened} kills", flush=True)
+    return all(verdicts)
 
 
 class Case:
@@ -116,6 +131,7 @@ class Case:
             process.send_signal(signal.SIGKILL)
             process.wait()
             happened += 1
+            print(f"killed {happened} of {kills} times", end="\r" if sys.stdout.isatty() else "\n", flush=True)
         return self.finish(name, frames), happened
 
     def truncate(self, name: str, frames: int, generator: random.Random) -> tuple[str, bool]:
