@@ -235,7 +235,7 @@ def change_column(table: str, name: str, *values: int | None) -> Callable[[Path]
         (lambda run: (run / "run.json").write_text('{"config": {}}'), "damaged run.json", "protocol_fingerprint", 0),
         (cut("iterations.parquet"), "damaged table", "cut short", 1),
         (lambda run: (run / "iterations.parquet").write_bytes(b""), "damaged table", "cut short", 1),
-        (scramble, "damaged table", "cannot be read", 1),
+        (scramble, "damaged table", "cut short or damaged", 1),
         (retype, "damaged table", "iteration must be int64, got string", 1),
         (add_column("run"), "damaged table", "neither run nor filename", 1),
         (add_column("FileName"), "damaged table", "neither run nor filename", 1),

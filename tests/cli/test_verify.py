@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,19 @@ def test_marks_and_attempts_that_are_missing_are_named(store: Path, capsys: pyte
     assert code == 1
     assert "attempts/ is empty" in err
     assert "the mark of a run that finished is missing, finished-000000000060.json" in err
+
+
+def test_a_file_that_was_copied_over_another_one_is_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [file for file in sorted((store / NAME).rglob("*.json")) if "tensorboard" not in file.parts]
+    pairs = [(one, other) for one, other in permutations(files, 2) if one.name != "checkpointed.json"]
+    assert len(pairs) > 50
+    for file, other in pairs:
+        whole = file.read_bytes()
+        file.write_bytes(other.read_bytes())
+        code, _, err = verify(store, capsys)
+        assert code == 1, (file, other)
+        assert file.name in err, (file, other)
+        file.write_bytes(whole)
 
 
 def test_an_attempt_of_another_run_is_named(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

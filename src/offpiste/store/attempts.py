@@ -19,6 +19,10 @@ _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
 """The name of an attempt, which follows the step in names of manifests and objects."""
 
 
+DISCARDING = "discarded"
+"""The note of an attempt that deletes what a run has left."""
+
+
 def attempt_order(name: str) -> tuple[int, str]:
     """Return the sort key of an attempt, number and suffix, from its name or that of a manifest or object it wrote."""
     found = _ATTEMPT.match(name)
@@ -60,6 +64,8 @@ def read_attempts(folder: Folder, run_id: str = "") -> list[dict[str, Any]]:
 def read_attempt(folder: Folder, attempt: str, run_id: str = "") -> dict[str, Any]:
     """Return what describes an attempt; `Damaged` or ValueError if that is damaged, or of another attempt or run."""
     values = documents.unsigned(documents.read(folder, layout.attempt(attempt)) or {})
+    if "started_at" not in values and values.get("note") != DISCARDING:
+        raise ValueError("it does not describe an attempt")
     if other := documents.differing(values, {"run_id": run_id} if run_id else {}):
         raise ValueError(f"it belongs to another run: {other}")
     if values.get("attempt") not in (None, "", attempt):  # of older versions until the attempt began to train

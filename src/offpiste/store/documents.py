@@ -204,6 +204,8 @@ def _parse_status(values: Mapping[str, Any], identity: Mapping[str, str]) -> Sto
     status = from_dict(StoredStatus, known(StoredStatus, values))
     if status.written_at is not None and status.written_at.tzinfo is None:
         raise ValueError("at must have a time zone")
+    if values and not status.state:
+        raise ValueError("it says no state")
     return status
 
 

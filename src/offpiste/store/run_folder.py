@@ -20,7 +20,7 @@ from offpiste.config import (
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import to_dict
 from offpiste.store import documents, layout
-from offpiste.store.attempts import begin_attempt
+from offpiste.store.attempts import DISCARDING, begin_attempt
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.rows import utc_now
@@ -143,7 +143,7 @@ def discard(folder: Folder) -> None:
 
     The attempts stay, and one is added to them: a process that works on the run, or wakes up late, stops.
     """
-    begin_attempt(folder, {"note": "discarded"})
+    begin_attempt(folder, {"note": DISCARDING})
     folder.put(layout.DISCARDED, json.dumps({"at": utc_now()}).encode())
     folder.delete(layout.RUN)  # first, so that nobody takes the rest for a run
     delete_below(folder)
@@ -216,18 +216,20 @@ def finished_frames_all(names: Iterable[str]) -> list[int]:
 
 
 def finished_tables(folder: Folder, frames: int, identity: Mapping[str, str]) -> dict[str, TableFile]:
-    """Return the tables that a run had when it finished at this many frames.
+    """Return the tables that a run had when it finished at this many frames; none if it is not known to have.
 
     Raises `Damaged` if that cannot be read, or is of another run.
     """
     name = finished_file(frames)
-    values = documents.read(folder, name) or {}
+    values = documents.read(folder, name)
+    if values is None:
+        return {}
     try:
         plain = documents.unsigned(values)
         if other := documents.differing(plain, identity):
             raise ValueError(f"it belongs to another run: {other}")
-        if plain.get("frames", frames) != frames:
-            raise ValueError(f"it is that of a run at {plain['frames']!r:.100} frames")
+        if plain.get("frames") != frames:
+            raise ValueError(f"it is not that of a run at {frames:,} frames, but {plain.get('frames')!r:.100}")
         tables, sums = plain.get("tables", {}), plain.get("checksums", {})
         wrong = [name for name in tables.values() if not (isinstance(name, str) and _FINISHED_TABLE.fullmatch(name))]
         if wrong:
