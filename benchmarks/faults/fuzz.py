@@ -8,8 +8,8 @@ everything, with limits on memory and time. Bar, for every case and command:
   in which an attacker has replaced an object and its checksum;
 - nothing silently wrong: of a damaged store, what `digest`, `eval`, `load` and resumed training say is what they say of
   the whole one, unless they warn of it; and `verify` finds what was changed;
-- no module of the store or the current folder is imported, no file is written but where it should, and neither the
-  secret in the environment nor that in a file beside the store is in any output;
+- no module of the store or the current folder is imported, no file is written or deleted but where it should, and
+  neither the secret in the environment nor that in a file beside the store is in any output;
 - no control character on the terminal, and no tag or attribute in any page that the page of the whole store lacks;
 - and the pages of hostile stores do nothing in Chromium, without their Content-Security-Policy too. `--quick` does not
   open them.
@@ -33,8 +33,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import tomli_w
 
-from benchmarks.faults.fuzz_attack import EVIL, attack, change_object
+from benchmarks.faults.fuzz_attack import EVIL, PRECIOUS, attack, change_object
 from benchmarks.faults.fuzz_bundle import attack_bundle
 from benchmarks.faults.fuzz_change import SECRET
 from benchmarks.faults.fuzz_damage import damage
@@ -50,9 +51,14 @@ from offpiste.seeding import stream
 from offpiste.store import documents
 
 DAMAGED, HOSTILE, BUNDLES = 1_000, 300, 100
-QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 16, 10, 4
+QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 8, 8, 2
 METHODS = ("cts", "epsilon_greedy", "rnd")
-FRAMES, LONGER = (30, 60), 75
+FRAMES, LONGER = (260, 520), 540
+SETTINGS = {
+    "agent": {"replay_capacity": 100, "min_history_steps": 500},
+    "schedule": {"iteration_steps": 260, "evaluation_steps": 9},
+}
+"""So that the runs learn, are evaluated, and have complete iterations and scalars."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +179,8 @@ def preload() -> None:
 
 
 def config(method: str, seed: int, frames: int) -> RunConfig:
-    """Return a tiny run."""
-    base = base_run("deep_sea_3", method)
-    return from_dict(RunConfig, {"frames": frames, "seed": seed, "agent": {"replay_capacity": 100}}, base=base)
+    """Return a tiny run, with evaluation, whose iterations take as long as its first part."""
+    return from_dict(RunConfig, {"frames": frames, "seed": seed, **SETTINGS}, base=base_run("deep_sea_3", method))
 
 
 class Whole:
@@ -238,7 +243,11 @@ def commands(run_name: str) -> dict[str, list[str]]:
         "load": ["load", "store"],
         "bundle": ["bundle", "store", "--out", "bundle"],
         "report": ["report", "store", "--out", "report", "--allow-mixed"],
+        "export --to csv": ["export", "store", "--to", "csv", "--out", "csv"],
         "train": ["train", "run.toml"],
+        "retry": ["study", "retry", "study.toml", "--store", "store"],
+        "stop": ["study", "stop", "study.toml", "--store", "store", "--no-wait"],
+        "discard": ["study", "discard", "study.toml", run_name, "--store", "store"],
     }
 
 
@@ -260,8 +269,7 @@ def run(words: list[str]) -> int:
         return train_on()
     if words[0] == "study":
         study = {"games": ["deep_sea_3"], "methods": [*METHODS], "seeds": [0, 1, 2], "frames": FRAMES[1]}
-        text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in study.items())
-        Path("study.toml").write_text(f"{text}[settings.agent]\nreplay_capacity = 100\n")
+        Path("study.toml").write_text(tomli_w.dumps({**study, "settings": SETTINGS}))
     return offpiste(words)
 
 
@@ -307,6 +315,8 @@ def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None)
     lane.mkdir()
     shutil.copytree(whole.folder / case.harmed, lane / case.harmed)
     (lane / "secret").write_text(SECRET)
+    (lane / PRECIOUS).mkdir()
+    (lane / PRECIOUS / "file").write_text(PRECIOUS)
     for folder in (lane, lane / case.harmed):
         (folder / "evil.py").write_text(EVIL)
     generator = stream(seed, f"fuzz {case.number}")
@@ -316,6 +326,7 @@ def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None)
         harm = _act(case)(lane / case.harmed, generator)
     finally:
         os.chdir(before)
+    precious = _stamps(lane / PRECIOUS)  # now, since a harm may go through a link that another one made
     changed = _changed(whole.folder / case.harmed, lane / case.harmed) if not case.hostile else set()
     failures = []
     for name, words in (commands(whole.runs[0]) if case.harmed == "store" else BUNDLE_COMMANDS).items():
@@ -332,7 +343,9 @@ def try_case(case: Case, whole: Whole, seed: int, lane: Path, keep: Path | None)
                 (lane.parent / "pages").mkdir(exist_ok=True)
                 shutil.copy(page, lane.parent / "pages" / f"{case.number}.html")
         failures += [f"{case.name}, {name}: {why} ({harm})" for why in wrong if why]
-    made = {path.name for path in lane.iterdir()} - whole.made - {"secret", "evil.py", "__pycache__"}
+    if _stamps(lane / PRECIOUS) != precious:
+        failures.append(f"{case.name}: changed what is outside of the store ({harm})")
+    made = {path.name for path in lane.iterdir()} - whole.made - {"secret", "evil.py", "__pycache__", PRECIOUS}
     failures += [f"{case.name}: made {name} ({harm})" for name in sorted(made)]
     print("\n".join(failures), end="\n" * bool(failures), file=sys.stderr, flush=True)
     if failures and keep is not None:
@@ -345,6 +358,12 @@ def _act(case: Case) -> Callable[[Path, np.random.Generator], str]:
     if not case.hostile:
         return damage
     return attack if case.harmed == "store" else attack_bundle
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of the last change of each file below a folder."""
+    stats = {str(path.relative_to(folder)): path.lstat() for path in sorted(folder.rglob("*"))}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def _changed(whole: Path, harmed: Path) -> set[str]:

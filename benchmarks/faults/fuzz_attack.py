@@ -19,6 +19,9 @@ from benchmarks.faults.fuzz_change import (
 )
 from offpiste.store import documents
 
+PRECIOUS = "precious"
+"""A folder beside the store that nothing may change."""
+
 EVIL = """
 from pathlib import Path
 
@@ -90,8 +93,8 @@ def change_tables(run: Path, generator: Generator) -> str:
 
 
 def link(run: Path, generator: Generator) -> str:
-    """Make links: to the folder itself, to a secret, to devices and pipes."""
-    kind = int(generator.integers(5))
+    """Make links: to the folder itself, to a secret, to devices and pipes, and to a folder outside of the store."""
+    kind = int(generator.integers(6))
     if kind == 0:
         for number in range(3):
             (run.parent / f"loop-{number}").symlink_to(pick(generator, [".", "..", "../.."]))
@@ -107,11 +110,27 @@ def link(run: Path, generator: Generator) -> str:
         victim = pick(generator, files_of(run) or [run / "run.json"])
         victim.unlink(missing_ok=True)
         os.mkfifo(victim)
+    elif kind == 4:
+        folders = [run / name for name in ("objects", "tables", "attempts", "manifests")]
+        folder = pick(generator, [*folders, _store_of(run) / "studies", run])
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            folder.symlink_to(_store_of(run).parent / PRECIOUS)
     else:
         victim = pick(generator, files_of(run) or [run / "run.json"])
         victim.unlink(missing_ok=True)
         victim.mkdir()
     return f"kind {kind}"
+
+
+def plant_outputs(run: Path, generator: Generator) -> str:
+    """Make links, where commands write, to a file outside of the store."""
+    outputs = ("report/index.html", "report/commands.txt", "report/final_scores.csv", "csv/episodes.csv", "watch.gif")
+    output: Path = _store_of(run).parent / pick(generator, outputs)
+    output.parent.mkdir(exist_ok=True)
+    if not output.is_symlink():
+        output.symlink_to(_store_of(run).parent / PRECIOUS / "file")
+    return output.name
 
 
 def inflate(run: Path, generator: Generator) -> str:
@@ -178,6 +197,8 @@ ATTACKS: tuple[Callable[[Path, Generator], str], ...] = (
     change_tables,
     change_tables,
     link,
+    link,
+    plant_outputs,
     inflate,
     name_folders,
     change_import,

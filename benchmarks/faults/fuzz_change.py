@@ -21,7 +21,7 @@ VALUES: tuple[Any, ...] = (
     f"<script>document.title='{MARK}'</script>", f"<img src=x onerror=\"document.title='{MARK}'\">",
     r"\042\076\074img src=x onerror=alert(1)\076", f"' onmouseover='{MARK}' x='", "javascript:alert(1)",
     "\x1b]0;t\x07\x1b[2J\r\n", "\u202egnp.exe", "a\x00b", "$(touch PWNED)`touch PWNED`", "$\\frac{1$", "{{ 7*7 }}",
-    [], {}, [1, [2, [3]]], {"a": {"b": {}}}, [0] * 2000,
+    "world.frame_skip", "schedule.iteration_steps", [], {}, [1, [2, [3]]], {"a": {"b": {}}}, [0] * 2000,
 )  # fmt: skip
 
 
@@ -60,9 +60,12 @@ def change_json(path: Path, generator: Generator) -> str:
 
 
 def change_table(file: Path, generator: Generator) -> str:
-    """Replace a table by one that is none of ours."""
+    """Replace a table by one that is none of ours, or change bytes of its file."""
     try:
-        pq.write_table(_changed_table(read_table(file), generator), file)
+        if generator.integers(4) == 0:
+            file.write_bytes(_mangled(read(file), generator))
+        else:
+            pq.write_table(_changed_table(read_table(file), generator), file)
     except (ValueError, pa.ArrowException, OSError):
         return "spoilt already"
     return file.name
@@ -124,10 +127,20 @@ def changed_object(data: bytes, generator: Generator) -> bytes:
     return arrays.pack(values)
 
 
+def _mangled(data: bytes, generator: Generator) -> bytes:
+    """Change some bytes of a Parquet file, most of them in its footer, which has no checksum."""
+    changed = bytearray(data)
+    footer = max(0, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+    for _ in range(int(generator.integers(1, 6))):
+        first = footer if generator.integers(5) else 0
+        changed[int(generator.integers(first, len(data) - 8))] = pick(generator, (0, 1, 127, 128, 255, 0xC3))
+    return bytes(changed)
+
+
 def _changed_table(table: pa.Table, generator: Generator) -> pa.Table:
     rows = max(1, len(table))
     name = pick(generator, table.column_names)
-    kind = int(generator.integers(9))
+    kind = int(generator.integers(10))
     if kind == 0:
         return table.drop_columns([name])
     if kind == 1:
@@ -136,13 +149,17 @@ def _changed_table(table: pa.Table, generator: Generator) -> pa.Table:
         return pa.table({name: pa.array([pick(generator, ["<b>", "\x1b[2J", "x" * 10**5])] * rows)})
     index = table.column_names.index(name)
     field = table.schema.field(name)
-    values = {pa.float64(): [np.nan, np.inf, 1e308], pa.int64(): [2**63 - 1, -(2**63), 10**9, -1]}.get(field.type)
+    values = {pa.float64(): [np.nan, np.inf, -np.inf, 1e308], pa.int64(): [2**63 - 1, -(2**63), 10**9, -1]}.get(
+        field.type
+    )
     if kind in (3, 4) and values:
         return table.set_column(index, field, pa.array([pick(generator, values)] * len(table), field.type))
     if kind == 5:
         return table.set_column(index, name, pa.nulls(len(table), field.type))
     if kind == 6:
         return table.slice(0, 0)
+    if kind == 9:
+        return table.rename_columns([each.title() if each == name else each for each in table.column_names])
     if kind == 7 and field.type == pa.string():
         long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**6, np.int32)), ["x" * 20_000])
         return pa.table({name: long})
