@@ -68,7 +68,7 @@ def test_a_file_in_the_way_is_an_error_with_its_name(
 ) -> None:
     (tmp_path / "out").write_text("")
     assert main(["export", str(store), "--to", tool, "--out", str(tmp_path / "out")]) == 1
-    assert f"cannot write the export to {tmp_path / 'out'}" in capsys.readouterr().err
+    assert f"cannot write to {tmp_path / 'out'}" in capsys.readouterr().err
 
 
 def test_tensorboard_shows_live_what_an_export_shows_later(store: Path, tmp_path: Path) -> None:

@@ -116,3 +116,56 @@ def test_an_installed_module_that_declares_no_bonus_is_not_trusted(name: str, ho
     before = set(sys.modules)
     assert main(["watch", RUN]) == 1
     assert name.partition(":")[0] not in set(sys.modules) - before
+
+
+@pytest.mark.parametrize(
+    ("command", "outputs"),
+    [
+        (
+            ["report", "."],
+            ["index.html", "commands.txt", "tables/runs.csv", "figures/game_deep_sea_3_cells.png"],
+        ),
+        (["export", ".", "--to", "csv"], ["episodes.csv"]),
+        (["watch", RUN, "--steps", "2"], ["episode.mp4"]),
+        (["watch", RUN, "--steps", "2", "--out", "episode.gif"], ["episode.gif"]),
+    ],
+)
+def test_an_output_replaces_a_link_of_the_store_and_leaves_what_it_leads_to(
+    command: list[str], outputs: list[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, store = tmp_path / "mine", tmp_path / "store"
+    mine.write_text("mine")
+    shutil.copytree(run, store / RUN)
+    monkeypatch.chdir(store)
+    folder = Path({"watch": "."}.get(command[0], command[0]))
+    for output in outputs:
+        (folder / output).parent.mkdir(parents=True, exist_ok=True)
+        (folder / output).symlink_to(mine)
+    assert main(command) == 0
+    assert mine.read_text() == "mine"
+    for output in outputs:
+        assert (folder / output).stat().st_size > 0
+        assert not (folder / output).is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("link", "command"),
+    [
+        ("report", ["report", "."]),
+        ("report/tables", ["report", "."]),
+        ("export", ["export", ".", "--to", "csv"]),
+        ("export/deep_sea_3", ["export", ".", "--to", "tensorboard"]),
+    ],
+)
+def test_a_folder_of_the_store_that_is_a_link_gets_no_output(
+    link: str, command: list[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    mine, store = tmp_path / "mine", tmp_path / "store"
+    mine.mkdir()
+    shutil.copytree(run, store / RUN)
+    monkeypatch.chdir(store)
+    Path(link).parent.mkdir(exist_ok=True)
+    Path(link).symlink_to(mine)
+    assert main(command) == 1
+    assert f"{link} must be a folder, and is a link to {mine}" in capsys.readouterr().err
+    assert not list(mine.iterdir())

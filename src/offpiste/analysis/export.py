@@ -4,6 +4,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -14,6 +15,7 @@ from pyarrow import csv
 
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
+from offpiste.store.outputs import replacing
 from offpiste.store.tags import tagged
 
 _CURVES = ("episodes", "iterations", "scalars")
@@ -22,12 +24,12 @@ _TABLES = (*_CURVES, "cells")
 
 def to_csv(results: Results, out: Path) -> Iterator[str]:
     """Write one CSV file per table, with game, method, variant and seed of each row's run; yield what was written."""
-    out.mkdir(parents=True, exist_ok=True)
     for table in _TABLES:
         if results.runs_with(table):
             about = "SELECT run, game, method, variant, seed FROM runs"
             rows = results.query(f"FROM ({about}) JOIN {table} USING (run) ORDER BY run")
-            csv.write_csv(rows, out / f"{table}.csv")
+            with replacing(out) as new:
+                csv.write_csv(rows, new / f"{table}.csv")
             yield f"{out / table}.csv: {len(rows):,} rows"
 
 
@@ -39,11 +41,10 @@ def to_tensorboard(results: Results, out: Path) -> Iterator[str]:
 
     rows = rows_by_run(results)
     for run in results.runs:
-        writer = EventFileWriter(str(out / run.name))
-        for frame, values in points(rows, run):
-            shown = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-            writer.add_event(Event(wall_time=time.time(), step=frame, summary=Summary(value=shown)))
-        writer.close()
+        with replacing(out) as new, closing(EventFileWriter(str(new / run.name))) as writer:
+            for frame, values in points(rows, run):
+                shown = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+                writer.add_event(Event(wall_time=time.time(), step=frame, summary=Summary(value=shown)))
         yield str(out / run.name)
 
 

@@ -9,7 +9,7 @@ import tyro
 
 from offpiste.cli.output import say
 from offpiste.cli.report import require
-from offpiste.errors import StoreError
+from offpiste.store.outputs import refuse_link
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,11 @@ def main(arguments: Arguments) -> int:
     from offpiste.analysis.export import TARGETS
     from offpiste.analysis.load import load
 
+    if arguments.out == Arguments.out:
+        refuse_link(arguments.out)
     results = load(arguments.store)
-    try:
-        for written in TARGETS[arguments.to](results, arguments.out):
-            say(written)
-    except OSError as error:
-        raise StoreError(f"cannot write the export to {arguments.out} ({error}); may you write there?") from error
+    for written in TARGETS[arguments.to](results, arguments.out):
+        say(written)
     if results.warnings:
         print(f"{len(results.warnings)} warnings from reading the store; a report on it lists them", file=sys.stderr)
     if arguments.to == "wandb":

@@ -4,12 +4,14 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from offpiste.cli.output import say
 from offpiste.errors import ConfigError, OffpisteError
+from offpiste.store.outputs import refuse_link
 
 NEEDED = ("duckdb", "jinja2", "matplotlib", "scipy")
 
@@ -40,6 +42,8 @@ def main(arguments: Arguments) -> int:
         raise ConfigError(f"--frames must be > 0, got {arguments.frames}")
     if ":/" in arguments.out:
         raise ConfigError("--out must be a folder on a disk, got a URL; write the report to a disk and copy it")
+    if arguments.out == Arguments.out:
+        refuse_link(Path(arguments.out))
     from offpiste.report.page import build
 
     report = build(

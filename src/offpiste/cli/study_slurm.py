@@ -7,6 +7,7 @@ from pathlib import Path
 
 from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop
 from offpiste.errors import ConfigError, OffpisteError
+from offpiste.store.outputs import replacing
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import load_bonuses, read_study
@@ -54,7 +55,7 @@ class Slurm:
         stopped = status.stop_requested(store, study.name)
         out = Path(self.out or f"{study.name}.sbatch")
         if not self.submit:
-            out.write_text(text)
+            _write(out, text)
             print(f"{out}: submit it with `sbatch {out}`")
             if stopped:
                 print(asked_to_stop(self.file, store))
@@ -67,6 +68,11 @@ class Slurm:
             if stopped:
                 status.request_stop(store, study.name)
             raise OffpisteError(f"sbatch refused the job, and {out} was not written: {done.stderr.strip()}")
-        out.write_text(text)
+        _write(out, text)
         print(done.stdout.strip())
         return 0
+
+
+def _write(out: Path, text: str) -> None:
+    with replacing(out.parent) as new:
+        (new / out.name).write_text(text)

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +23,6 @@ from offpiste.analysis.profile import Cell
 from offpiste.analysis.profile import cells as profile_cells
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.commands import shell_line, train_command
-from offpiste.errors import StoreError
 from offpiste.report import (
     comparison_tables,
     figures,
@@ -36,6 +35,7 @@ from offpiste.report import (
 )
 from offpiste.report.drawing import Drawing, save
 from offpiste.report.sentences import count_of, lead_sentences, scope, what_was_run
+from offpiste.store.outputs import replacing
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -80,12 +80,12 @@ def build(
     others = [location for location in results.stores if location != folder.location]
     command = ["offpiste", "report", evidence.store, *(["--beside", *others] if others else []), "--out", str(out)]
     command += [*(["--frames", str(frames)] if frames else []), *(["--allow-mixed"] if allow_mixed else [])]
-    try:
-        for each in (out / "figures", out / "tables"):
-            each.mkdir(parents=True, exist_ok=True)
-        return _write(evidence, out, {"heading": heading, "banner": banner, "report_command": shell_line(command)})
-    except OSError as error:
-        raise StoreError(f"cannot write the report to {out} ({error}); may you write there?") from error
+    with replacing(out) as new:
+        for each in (new / "figures", new / "tables"):
+            each.mkdir()
+        about = {"heading": heading, "banner": banner, "report_command": shell_line(command)}
+        report = _write(evidence, new, about)
+    return replace(report, page=out / report.page.name)
 
 
 def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:

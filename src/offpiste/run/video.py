@@ -29,6 +29,7 @@ from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import arrays, layout
 from offpiste.store.checkpoints import refuse_unfit
+from offpiste.store.outputs import replacing
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
@@ -132,15 +133,15 @@ def write_video(frames: Iterator[VideoFrame], file: Path, frames_per_second: int
     """Write the frames as MP4 (VP9, which browsers play) or GIF, by the file's suffix; return how many there were."""
     if file.suffix not in FORMATS:
         raise ConfigError(f"a video must be {' or '.join(FORMATS)}, got {file.name}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return (_write_gif if file.suffix == ".gif" else _write_mp4)(frames, file, frames_per_second)
+    with replacing(file.parent) as new:
+        return (_write_gif if file.suffix == ".gif" else _write_mp4)(frames, new / file.name, frames_per_second)
 
 
 def _write_mp4(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
     size = (SCREEN_WIDTH + PANEL_WIDTH, HEIGHT)
     writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"vp09"), frames_per_second, size)
     if not writer.isOpened():
-        raise OffpisteError(f"{file} cannot be written as MP4 here; try a name that ends in .gif")
+        raise OffpisteError(f"{file.name} cannot be written as MP4 here; try a name that ends in .gif")
     count = 0
     for frame in frames:
         writer.write(frame)
@@ -154,7 +155,7 @@ def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int)
     animation.frames = [cv2.resize(frame, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for frame in frames]
     animation.durations = [1000 // frames_per_second] * len(animation.frames)
     if not cv2.imwriteanimation(str(file), animation):
-        raise OffpisteError(f"{file} cannot be written as GIF here; try a name that ends in .mp4")
+        raise OffpisteError(f"{file.name} cannot be written as GIF here; try a name that ends in .mp4")
     return len(animation.frames)
 
 
