@@ -1,7 +1,11 @@
 """Exports: what TensorBoard, Weights & Biases and a CSV reader find is what the records hold."""
 
 import csv
+import http.server
+import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -95,3 +99,53 @@ def test_weights_and_biases_gets_every_run_offline(
     (log,) = folder.glob("*.wandb")
     assert b"scalars/loss" in log.read_bytes()
     assert f"wandb sync {tmp_path}/wandb/offline-run-*" in capsys.readouterr().out
+
+
+def test_the_key_of_weights_and_biases_is_not_sent_to_whom_a_store_names(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder `wandb` in the store, which is the current folder, names a server of a stranger; ours is another."""
+    asked: dict[str, list[str]] = {"stranger": [], "ours": []}
+
+    def serve(name: str) -> str:
+        class Refusing(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked[name].append(self.path)
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(401)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    servers: list[http.server.ThreadingHTTPServer] = []
+    stranger = tmp_path / "store"
+    shutil.copytree(store, stranger)
+    for place in ("wandb", ".wandb", "export/wandb"):
+        (stranger / place).mkdir(parents=True)
+        (stranger / place / "settings").write_text(f"[default]\nbase_url = {serve('stranger')}\n")
+    (tmp_path / "settings").write_text(f"[default]\nbase_url = {serve('ours')}\n")
+    monkeypatch.chdir(stranger)
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.delenv("WANDB_BASE_URL", raising=False)
+    try:
+        assert main(["export", ".", "--to", "wandb"]) == 1
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+    assert not asked["stranger"]
+    assert asked["ours"]
+    assert "Weights & Biases refused the export: " in (error := capsys.readouterr().err)
+    assert "check WANDB_API_KEY" in error
+    assert Path.cwd() == stranger

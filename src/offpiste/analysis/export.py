@@ -4,10 +4,12 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import chdir, closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +17,7 @@ from pyarrow import csv
 
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
+from offpiste.errors import OffpisteError
 from offpiste.store.outputs import replacing
 from offpiste.store.tags import tagged
 
@@ -55,24 +58,52 @@ def to_wandb(results: Results, out: Path) -> Iterator[str]:
     """
     import wandb
 
-    out.mkdir(parents=True, exist_ok=True)
+    mode: Literal["online", "offline"] = "online" if os.environ.get("WANDB_MODE") == "online" else "offline"
     rows = rows_by_run(results)
-    for run in results.runs:
-        logged = wandb.init(
-            project="offpiste",
-            name=run.name,
-            group=f"{run.game}/{run.arm}",
-            config=run.settings,
-            dir=str(out),
-            mode="online" if os.environ.get("WANDB_MODE") == "online" else "offline",
-            settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, x_disable_meta=True),
-        )
-        logged.define_metric("*", step_metric="frames")
-        for frame, values in points(rows, run):
-            logged.log({**values, "frames": frame})
-        folder = Path(logged.dir).parent
-        logged.finish()
-        yield str(folder)
+    out = out.absolute()
+    try:
+        for run in results.runs:
+            with replacing(out) as new, _nowhere():
+                logged = wandb.init(
+                    project="offpiste",
+                    name=run.name,
+                    group=f"{run.game}/{run.arm}",
+                    config=run.settings,
+                    dir=str(new),
+                    mode=mode,
+                    settings=wandb.Settings(
+                        silent=True,
+                        console="off",
+                        disable_code=True,
+                        disable_git=True,
+                        symlink=False,
+                        x_disable_meta=True,
+                        x_disable_stats=True,
+                    ),
+                )
+                logged.define_metric("*", step_metric="frames")
+                for frame, values in points(rows, run):
+                    logged.log({**values, "frames": frame})
+                folder = Path(logged.dir).parent.relative_to(new)
+                logged.finish()
+            yield str(out / folder)
+    except wandb.Error as error:
+        raise OffpisteError(
+            f"Weights & Biases refused the export: {error}; check WANDB_API_KEY and WANDB_BASE_URL, or leave "
+            "WANDB_MODE unset and upload the folders later by `wandb sync`"
+        ) from error
+    finally:
+        wandb.teardown()
+
+
+@contextmanager
+def _nowhere() -> Iterator[None]:
+    """Work in an empty folder: Weights & Biases takes its settings, also who gets the key, from the current one.
+
+    That may be a stranger's store.
+    """
+    with TemporaryDirectory() as empty, chdir(empty):
+        yield
 
 
 def rows_by_run(results: Results) -> dict[str, dict[str, pa.Table]]:

@@ -1,5 +1,6 @@
 """`offpiste export`: write the records of a store for another tool."""
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,5 +44,7 @@ def main(arguments: Arguments) -> int:
     if results.warnings:
         print(f"{len(results.warnings)} warnings from reading the store; a report on it lists them", file=sys.stderr)
     if arguments.to == "wandb":
-        print(f"to upload them:  wandb sync {arguments.out}/wandb/offline-run-*")
+        # From home, since it takes settings, such as who gets the key, from the current folder: maybe a stranger's.
+        folder = shlex.quote(str(arguments.out.absolute()))
+        print(f"to upload them:  cd && wandb sync {folder}/wandb/offline-run-*")
     return 0
