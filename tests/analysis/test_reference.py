@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,22 @@ from offpiste.analysis.reference import (
     import_dopamine,
     object_name,
     read_dopamine,
+    read_imported,
 )
 from offpiste.errors import StoreError
+from offpiste.store import documents
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 DOPAMINE_NAMES = {game: game.replace("_", "") for game in GAMES}
+
+
+MANY_POINTS = json.dumps(
+    [{"Agent": "Rainbow", "Iteration": 0, "Value": 1}] + [{"Agent": "Rainbow", "Iteration": 4, "Value": 1}] * 2_001
+)
+HUGE = 2**42
+"""Bytes of a file of zeros, which take no room on a disk, and no machine's memory holds."""
 
 
 def record(iteration: int, value: float, agent: str = "Rainbow") -> dict[str, Any]:
@@ -107,7 +118,15 @@ def test_what_is_imported_comes_back_from_the_store(tmp_path: Path, folder: Fold
         ("freeway.json", '{"a": 1}', "no baseline file"),
         ("freeway.json", '[{"Agent": "Rainbow"}]', "Iteration"),
         ("freeway.json", '[{"Agent": "DQN", "Iteration": 0, "Value": 1}]', "it has DQN"),
-        ("freeway.json", '[{"Agent": "Rainbow", "Iteration": 0, "Value": NaN}]', "no return"),
+        ("freeway.json", '[{"Agent": "Rainbow", "Iteration": 0, "Value": NaN}]', "a number must be finite"),
+        ("freeway.json", '[{"Agent": "Rainbow", "Iteration": 0, "Value": 1e308}]', "Value must be <= "),
+        ("freeway.json", '[{"Agent": "Rainbow", "Iteration": 1e400, "Value": 1}]', "a number must be finite"),
+        ("freeway.json", '[{"Agent": "Rainbow", "Iteration": 3000000000, "Value": 1}]', "Iteration must be <= 9_999"),
+        ("freeway.json", '[{"Agent": "Rainbow", "Iteration": -1, "Value": 1}]', "Iteration must be >= 0"),
+        ("freeway.json", '[{"Agent": ["DQN"], "Iteration": 0, "Value": 1}]', "Agent must be a string"),
+        pytest.param("freeway.json", "[" * 200_000, "nested <= 16 deep", id="deep"),
+        ("freeway.json", "[]", "it has no record"),
+        pytest.param("freeway.json", MANY_POINTS, "<= 10,000 points, got 2,001 runs of 5 iterations", id="points"),
         ("frogger2.json", '[{"Agent": "Rainbow", "Iteration": 0, "Value": 1}]', "no game is named 'frogger2'"),
     ],
 )
@@ -123,6 +142,40 @@ def test_a_file_that_is_not_dopamines_is_refused_before_anything_is_written(
     assert store.list("published") == []
     with pytest.raises(StoreError, match="cannot read"):
         read_dopamine(tmp_path / "none.json")
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    store = Folder(tmp_path)
+    for name in ("freeway.json", "published/x.json"):
+        store.put(name, b"")
+        os.truncate(tmp_path / name, HUGE)
+    with pytest.raises(StoreError, match="it must have <= 67,108,864 bytes"):
+        read_dopamine(tmp_path / "freeway.json")
+    found, wrong = read_imported(store)
+    assert not found
+    assert wrong == {"published/x.json": "it must have <= 67,108,864 bytes; import it again"}
+
+
+@pytest.mark.parametrize(
+    ("returns", "message"),
+    [
+        ([[1e308], [-1e308]], r"returns\[0\]\[0\] must be <= "),
+        ([[0.0, -2e15]], r"returns\[0\]\[1\] must be >= "),
+        ([[0.0] * 101] * 100, "it must have <= 10,000 points, got 100 runs of 101 iterations"),
+        ([[0.0], [0.0, 1.0]], "returns must have runs of as many iterations each"),
+        ([[]], "returns must have runs of as many iterations each"),
+    ],
+)
+def test_an_import_of_curves_that_nobody_could_draw_is_reported(
+    returns: list[list[float]], message: str, tmp_path: Path
+) -> None:
+    store = Folder(tmp_path / "store")
+    (published,) = import_dopamine([write(tmp_path, "hero.json", [record(0, 1.0)])], store)
+    text = documents.unsigned(json.loads(store.get(object_name(published)) or b"")) | {"returns": returns}
+    store.put(object_name(published), json.dumps(documents.signed(text)).encode())
+    found, wrong = read_imported(store)
+    assert not found
+    assert re.match(message, wrong[object_name(published)])
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the published returns are not beside this folder")

@@ -13,16 +13,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.config import Count, fingerprint
-from offpiste.errors import OffpisteError, StoreError
-from offpiste.parsing import from_dict
+from offpiste.errors import ConfigError, OffpisteError, StoreError
+from offpiste.parsing import Range, from_dict
 from offpiste.store import layout
-from offpiste.store.documents import Name, parse, signed, unsigned
+from offpiste.store.documents import Name, known, parse, parse_any, signed, unsigned
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
@@ -30,6 +30,18 @@ FOLDER = layout.PUBLISHED
 """Where a store keeps what was imported into it."""
 MAX_BYTES = 2**26
 """Of one of these files."""
+MAX_POINTS = 10_000
+"""Runs times iterations of one of these files; Dopamine's have a thousand."""
+Return = Annotated[float, Range(min=-(10**15), max=10**15)]
+
+
+@dataclass(frozen=True)
+class _Record:
+    """One of Dopamine's records; the names are theirs."""
+
+    Agent: str
+    Iteration: Annotated[int, Range(min=0, max=MAX_POINTS - 1)]
+    Value: Return
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,7 @@ class Published:
     runs_joined: bool
     """Whether each row of returns is one run; if not, only each iteration's values belong together."""
     iteration_frames: Count
-    returns: tuple[tuple[float | None, ...], ...]
+    returns: tuple[tuple[Return | None, ...], ...]
     """[runs, iterations]; None where a run has no such iteration."""
 
     def curves(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -103,36 +115,33 @@ def from_json(data: bytes) -> Published:
     published = from_dict(Published, unsigned(parse(data, MAX_BYTES)))
     if len({len(run) for run in published.returns}) != 1 or not published.returns[0]:
         raise ValueError("returns must have runs of as many iterations each")
+    _check_points(len(published.returns), len(published.returns[0]))
     return published
 
 
 def read_dopamine(file: str | Path, agent: str = "Rainbow") -> Published:
     """Return the curves of one agent in one of Dopamine's baseline files."""
     path = Path(file)
+    data = Folder(path.parent).get(path.name, MAX_BYTES + 1)
+    if data is None:
+        raise StoreError(f"cannot read {path}: there is no such file")
     try:
-        data = path.read_bytes()
-        rows = json.loads(data)
-        if not isinstance(rows, list) or not rows:
-            raise ValueError("no records")
-        records = [(row["Agent"], int(row["Iteration"]), float(row["Value"])) for row in rows]
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, TypeError, KeyError) as error:
+        rows = parse_any(data, MAX_BYTES)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("it must be a list of tables")
+        records = [from_dict(_Record, known(_Record, row)) for row in rows]
+        points = [(record.Iteration, record.Value) for record in records if record.Agent == agent]
+        returns, joined = _split(points) if points else ((), False)
+    except (ValueError, ConfigError) as error:
         raise StoreError(
-            f"{path} is no baseline file of Dopamine, a JSON list of records with Agent, Iteration, Value ({error!r})"
+            f"{path} is no baseline file of Dopamine, a JSON list of records with Agent, Iteration, Value: {error}"
         ) from None
-    points = [(iteration, value) for name, iteration, value in records if name == agent]
     if not points:
-        raise StoreError(f"{path} has no agent {agent!r}; it has {', '.join(sorted({name for name, _, _ in records}))}")
-    wrong = next((value for iteration, value in points if not math.isfinite(value) or iteration < 0), None)
-    if wrong is not None:
-        raise StoreError(
-            f"{path} holds a value that is no return or a negative iteration (value {wrong}); is it whole?"
-        )
+        found = ", ".join(sorted({record.Agent for record in records})) or "no record"
+        raise StoreError(f"{path} has no agent {agent!r}; it has {found:.1000}")
     name, _, network = path.stem.rpartition("_") if path.stem.endswith(("_CNN", "_Impala")) else (path.stem, "", "")
     implementation = "tf" if not network and "JAX" not in agent else "jax"
     series = f"dopamine {implementation}{' impala' if network == 'Impala' else ''}"
-    returns, joined = _split(points)
     protocol = {
         "implementation": series,
         "agent": agent,
@@ -175,7 +184,14 @@ def _split(points: list[tuple[int, float]]) -> tuple[tuple[tuple[float | None, .
                 runs.append({})
         runs[run][iteration] = value
     length = max(order) + 1
+    _check_points(len(runs), length)
     return tuple(tuple(run.get(iteration) for iteration in range(length)) for run in runs), joined
+
+
+def _check_points(runs: int, iterations: int) -> None:
+    """Raise ValueError for curves with more points than any that were published: they would fill a page."""
+    if runs * iterations > MAX_POINTS:
+        raise ValueError(f"it must have <= {MAX_POINTS:,} points, got {runs:,} runs of {iterations:,} iterations")
 
 
 def _game(name: str) -> str:

@@ -147,6 +147,14 @@ def read(folder: Folder, name: str, max_bytes: int = MAX_BYTES) -> dict[str, Any
 
 def parse(data: bytes, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return a JSON table within the limits; ValueError for anything else."""
+    values = parse_any(data, max_bytes)
+    if not isinstance(values, dict):
+        raise ValueError(f"it must be a table, got {type(values).__name__}")
+    return values
+
+
+def parse_any(data: bytes, max_bytes: int = MAX_BYTES) -> Any:
+    """Return JSON within the limits; ValueError for anything else."""
     if len(data) > max_bytes:
         raise ValueError(f"it must have <= {max_bytes:,} bytes")
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:  # before they take memory
@@ -155,8 +163,6 @@ def parse(data: bytes, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
         values = json.loads(data, parse_int=_parse_int)
     except RecursionError:
         raise ValueError(f"it must be nested <= {MAX_DEPTH} deep") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"it must be a table, got {type(values).__name__}")
     _check_values(values)
     return values
 
@@ -241,7 +247,7 @@ def _parse_int(digits: str) -> int:
     return int(digits)
 
 
-def _check_values(values: dict[str, Any]) -> None:
+def _check_values(values: Any) -> None:
     """Raise ValueError for nesting, numbers or texts beyond the limits."""
     level: list[Any] = [values]
     count = 0
