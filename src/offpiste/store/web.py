@@ -4,11 +4,13 @@ The server is not trusted: no answer is read beyond a limit, for longer than a l
 redirect to another host is refused, so that a bundle's address cannot make this machine ask others.
 """
 
+import io
 import time
 import urllib.error
 import urllib.request
-from http.client import HTTPException, HTTPMessage, HTTPResponse
-from typing import IO
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
 from offpiste.errors import StoreError
@@ -28,22 +30,13 @@ class Web:
         if url.account:
             raise StoreError(f"cannot open {url.shown}: the address of a bundle must hold no user and no password")
         self._host = f"{url.scheme}://{url.bucket}"
-        self._opener = urllib.request.OpenerDirector()
-        for handler in (
-            urllib.request.ProxyHandler(),
-            urllib.request.HTTPHandler(),
-            urllib.request.HTTPSHandler(),
-            urllib.request.HTTPDefaultErrorHandler(),
-            urllib.request.HTTPErrorProcessor(),
-            _SameHost(),
-        ):
-            self._opener.add_handler(handler)
 
     def get(self, path: str, max_bytes: int | None) -> bytes | None:
         """Return the first bytes of a file, or None if there is none; OSError if it is larger than any bundle's."""
         limit = MAX_BYTES if max_bytes is None else max_bytes
         try:
-            with self._opener.open(f"{self._host}/{quote(path)}", timeout=SILENT_SECONDS) as answer:
+            opener = _opener(time.monotonic() + MAX_SECONDS)
+            with opener.open(f"{self._host}/{quote(path)}", timeout=SILENT_SECONDS) as answer:
                 data = _read(answer, limit + 1)
         except urllib.error.HTTPError as error:
             error.close()
@@ -72,6 +65,74 @@ class Web:
         """Do nothing."""
 
 
+def _opener(deadline: float) -> urllib.request.OpenerDirector:
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        _UntilHTTP(deadline),
+        _UntilHTTPS(deadline),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        _SameHost(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class _Until(urllib.request.AbstractHTTPHandler):
+    """Gives an answer up at a deadline, wherever it is: in the headers, in the length of a chunk or in the body."""
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **arguments: Any) -> HTTPResponse:
+        """Return the answer to a request."""
+
+        def connection(host: str, **more: Any) -> HTTPConnection:
+            made: HTTPConnection = http_class(host, **more)
+            made.response_class = partial(_Answer, deadline=self._deadline)  # type: ignore[assignment]
+            return made
+
+        return super().do_open(connection, req, **arguments)
+
+
+class _UntilHTTP(_Until, urllib.request.HTTPHandler):
+    pass
+
+
+class _UntilHTTPS(_Until, urllib.request.HTTPSHandler):
+    pass
+
+
+class _Answer(HTTPResponse):
+    def __init__(self, *arguments: Any, deadline: float, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.fp = io.BufferedReader(_Bytes(self.fp.detach(), deadline))
+
+
+class _Bytes(io.RawIOBase):
+    """The bytes of a socket, each piece of which may take as long as its timeout; none is awaited after a deadline."""
+
+    def __init__(self, socket: io.RawIOBase, deadline: float) -> None:
+        self._socket, self._deadline = socket, deadline
+
+    def readable(self) -> bool:
+        """Return that it is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read the next piece; OSError after the deadline."""
+        if time.monotonic() > self._deadline:
+            raise OSError(f"it took longer than {MAX_SECONDS:.0f} s")
+        return self._socket.readinto(buffer)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+        super().close()
+
+
 class _SameHost(urllib.request.HTTPRedirectHandler):
     """Follows a redirect within the same scheme, host and port only."""
 
@@ -86,11 +147,8 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
 
 def _read(answer: HTTPResponse, limit: int) -> bytes:
-    deadline = time.monotonic() + MAX_SECONDS
     pieces: list[bytes] = []
     while limit > 0 and (piece := answer.read1(min(limit, _PIECE_BYTES))):
         pieces.append(piece)
         limit -= len(piece)
-        if time.monotonic() > deadline:
-            raise OSError(f"it took longer than {MAX_SECONDS:.0f} s")
     return b"".join(pieces)
