@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from offpiste.analysis.comparisons import (
+    SUITE_TITLES,
     _holm,
     against_baseline,
     against_baseline_by_game,
@@ -188,3 +189,10 @@ def test_on_small_worlds_a_difference_within_the_margin_is_a_tie_and_areas_stand
     assert (found.comparison.probability, found.call) == (0.5, "not shown")
     assert found.area is not None
     assert found.area.difference == pytest.approx(-0.3)
+
+
+def test_a_game_that_a_store_calls_like_a_set_of_games_stands_for_itself(store: Folder) -> None:
+    game = SUITE_TITLES["all"]
+    write_study(store, {(each, method): [1.0] for each in (game, "venture") for method in ("epsilon_greedy", "cts")})
+    found = against_baseline(evidence_of(store))
+    assert [(each.suite, each.games) for each in found] == [("other hard games", ("venture",)), (f"‘{game}’", (game,))]

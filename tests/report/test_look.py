@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from offpiste.analysis.names import frames_text, ordered_games, ordered_methods, spell_out, title
+from offpiste.analysis.names import frames_text, label, ordered_games, ordered_methods, spell_out, title
 from offpiste.analysis.small_worlds import LADDER
 from offpiste.methods import METHODS, PAPER_METHODS
 from offpiste.report.look import MUTED, PAGE_COLOURS, PUBLISHED_GREYS, SOLID, file_name, looks, series_look
@@ -44,6 +44,16 @@ def test_published_series_are_told_apart_and_from_every_method() -> None:
     assert tf.dashes != jax.dashes
     assert {tf.colour, jax.colour} == set(PUBLISHED_GREYS) < set(PAGE_COLOURS)
     assert not {tf.colour, jax.colour} & {look.colour for look in looks(PAPER_METHODS).values()}
+
+
+def test_no_name_that_a_store_makes_up_is_shown_as_another() -> None:
+    games = ["pong", "Pong", "PONG", "‘Pong’", "p_ong", "p ong", "Montezuma’s Revenge", "montezuma_revenge"]
+    games += ["montezuma revenge", "Key and Door", "key_door", "Deep Sea 12", "deep_sea_12"]
+    assert len({title(game) for game in games}) == len(games)
+    assert [title(game) for game in games[:3]] == ["Pong", "‘Pong’", "PONG"]
+    methods = [*METHODS, *(known.label for known in METHODS.values()), "‘CTS’", "‘‘CTS’’", "mine", "‘mine’"]
+    assert len({label(method) for method in methods}) == len(methods)
+    assert (label("cts"), label("CTS"), label("mine")) == ("CTS", "‘CTS’", "mine")
 
 
 def test_order_is_that_of_the_paper_then_by_name() -> None:

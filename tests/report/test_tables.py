@@ -12,6 +12,7 @@ import pytest
 from offpiste.analysis.scores import threshold_of
 from offpiste.analysis.stats import Interval
 from offpiste.config import RunConfig
+from offpiste.report.quality_tables import seeds_table
 from offpiste.report.tables import (
     Spread,
     Table,
@@ -116,6 +117,21 @@ def test_final_scores_show_mean_range_and_seeds(store: Folder) -> None:
         "Freeway,0.0,29.6,2.00 (1.00 to 3.00; 2),",
         "Pong,,,,−21.00 (−21.00 to −21.00; 1)",
     ]
+
+
+def test_a_method_of_a_store_takes_the_column_of_no_other_by_its_name(store: Folder) -> None:
+    named = ("ε-greedy", "‘ε-greedy’", "human", "game")
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0], **{("freeway", name): [777.0] for name in named}})
+    evidence = evidence_of(store)
+    scores, seeds = score_table(evidence), seeds_table(evidence)
+    methods = ("ε-greedy", "‘game’", "‘human’", "‘ε-greedy’", "‘‘ε-greedy’’")
+    assert scores.columns == ("game", "random", "human", *methods)
+    assert [cell.mean if isinstance(cell, Spread) else cell for cell in scores.rows[0]] == [
+        *("Freeway", 0.0, 29.6, 1.0),
+        *([777.0] * 4),
+    ]
+    assert seeds.columns == ("game", "ε-greedy", "‘game’", "human", "‘ε-greedy’", "‘‘ε-greedy’’")
+    assert seeds.rows == [("Freeway", *(["1"] * 5))]
 
 
 def test_what_rounding_leaves_of_nothing_is_shown_as_nothing() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from offpiste.analysis import stats
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.findings import BASELINE, Benchmark
-from offpiste.analysis.names import ordered_games, title
+from offpiste.analysis.names import ordered_games, title, unused
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.statements import compare_methods
@@ -79,7 +79,9 @@ def against_baseline(evidence: Evidence) -> list[Contrast]:
     """
     suites = SUITES | {"all": tuple(GAMES)}
     sets = {heading: suites[suite] for suite, heading in SUITE_TITLES.items()}
-    sets |= {title(game): (game,) for game in ordered_games(evidence.scores) if evidence.benchmark(game) is None}
+    for game in ordered_games(evidence.scores):
+        if evidence.benchmark(game) is None:
+            sets[unused(title(game), sets)] = (game,)
     found: list[tuple[str, str, tuple[str, ...], Comparison]] = []
     for suite, wanted in sets.items():
         for method in evidence.methods:

@@ -1,7 +1,7 @@
 """What methods and games are called, the order they come in, and short forms of frames and seeds."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from offpiste.methods import METHODS
 from offpiste.worlds.games import GAMES
@@ -9,13 +9,30 @@ from offpiste.worlds.registry import SUITES, WORLDS, find
 
 
 def label(method: str) -> str:
-    """Return what a method is called in text, tables and figures."""
-    return METHODS[method].label if method in METHODS else method
+    """Return what a method is called in text, tables and figures; no two are called the same."""
+    if method in METHODS:
+        return METHODS[method].label
+    return _unlike(method, {known.label for known in METHODS.values()})
 
 
 def title(game: str) -> str:
-    """Return the name of a game as people write it."""
-    return find(game).title or game.replace("_", " ").title()
+    """Return the name of a game as people write it; no two are called the same."""
+    name = find(game).title or game.replace("_", " ").title()
+    if game in WORLDS or re.fullmatch("[a-z0-9]+(_[a-z0-9]+)*", game):
+        return name
+    return _unlike(game, {name, *(world.title for world in WORLDS.values())})
+
+
+def _unlike(name: str, taken: Container[str]) -> str:
+    """Return a name that a store may have made up: as it is, or in quotes where that would be taken for another's."""
+    return f"‘{name}’" if name in taken or name.startswith("‘") else name
+
+
+def unused(heading: str, taken: Container[str]) -> str:
+    """Return a heading as it is, or in quotes where there is one like it."""
+    while heading in taken:
+        heading = f"‘{heading}’"
+    return heading
 
 
 def spell_out(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.findings import BASELINE
-from offpiste.analysis.names import label, title
+from offpiste.analysis.names import label, title, unused
 from offpiste.analysis.reference import PUBLISHED_SCORES, PublishedScores
 from offpiste.analysis.scores import DIFFERENCES, MethodScores, scores_on, seeds_needed, statistic_of, threshold_of
 from offpiste.analysis.stats import Interval
@@ -161,7 +161,7 @@ def score_table(evidence: Evidence) -> Table:
         " or ".join(tops) or "top": lambda game: reference_scores(game).top if reference_scores(game).known else None,
     }
     for method in evidence.methods:
-        columns[label(method)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
+        columns[unused(label(method), columns)] = lambda game, method=method: cell(game, method)  # type: ignore[misc]
     measured = {measure: [title(game) for game in games if evidence.measures[game] == measure] for measure in SCORED_BY}
     note = "Mean over seeds, in points; below it min to max, and the number of seeds."
     if measured["evaluation"]:
