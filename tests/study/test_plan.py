@@ -47,6 +47,18 @@ def test_the_first_million_is_the_paper_with_fewer_frames_and_can_be_resumed() -
     assert short.keep == "all"
 
 
+def test_released_rnd_is_60_runs_that_differ_from_the_papers_in_the_method_alone() -> None:
+    paper, released = read_study(STUDIES / "paper.toml"), read_study(STUDIES / "rnd_released.toml")
+    assert len(released.runs) == 60
+    theirs = {(run.game, run.seed): run for run in paper.runs if run.method == "rnd"}
+    method = base_run("freeway", "rnd_released")
+    own: dict[str, Any] = {"method": "rnd_released", "exploration": method.exploration, "bonus": method.bonus}
+    for run in released.runs:
+        assert run == dataclasses.replace(theirs.pop((run.game, run.seed)), **own)
+    assert not theirs
+    assert (released.keep, released.resources) == (paper.keep, paper.resources)
+
+
 def test_tuning_is_660_runs_and_132_billion_frames(tuning: Study) -> None:
     assert len(tuning.runs) == len({run.run_id for run in tuning.runs}) == 660
     assert sum(run.frames for run in tuning.runs) == 132 * 10**9
@@ -82,7 +94,7 @@ def test_the_beta_that_the_paper_prints_twice_is_read_as_a_tenth_of_it_once(tuni
     assert any(run.run_id == "montezuma_revenge/rnd/beta=0.00005,lr=0.0002/seed-103" for run in tuning.runs)
 
 
-@pytest.mark.parametrize("name", ["paper", "tuning", "first_million", "smoke"])
+@pytest.mark.parametrize("name", ["paper", "rnd_released", "tuning", "first_million", "smoke"])
 def test_every_study_sets_only_options_that_its_bonuses_have(name: str) -> None:
     load_bonuses(read_study(STUDIES / f"{name}.toml"))
 
