@@ -99,6 +99,16 @@ def test_a_complete_run_that_is_shorter_than_the_others_is_named(store: Folder) 
     assert [note.where for note in of_kind(notes(evidence_of(store)), "shorter run")] == [name]
 
 
+@pytest.mark.parametrize(("method", "noted"), [("icm", ["icm"]), ("rnd", [])])
+def test_that_icm_is_our_reading_of_the_paper_is_said_where_it_was_run(
+    store: Folder, method: str, noted: list[str]
+) -> None:
+    write_study(store, GOOD | {("freeway", method): [1.0, 2.0, 3.0, 4.0, 5.0]})
+    found = of_kind(notes(evidence_of(store)), "our reading")
+    assert [note.where for note in found] == noted
+    assert all("the paper does not give its ICM in full" in note.message for note in found)
+
+
 def test_few_seeds_one_seed_and_none_are_named(store: Folder) -> None:
     write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0], ("freeway", "cts"): [1.0]})
     write_run(store, config_of(method_name="rnd"), [1.0], state="paused")

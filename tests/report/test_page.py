@@ -66,7 +66,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Report, P
     assert store.local_path is not None
     write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0, 4.0, 5.0, 6.0], ("freeway", "cts"): [3.0]})
     write_study(store, {("hero", "epsilon_greedy"): [7.0, 7.0, 7.0]})
-    write_study(store, {("pong", "epsilon_greedy"): [1.0, 2.0]})
+    write_study(store, {("pong", "epsilon_greedy"): [1.0, 2.0], ("pong", "icm"): [1.0]})
     truncated = store.local_path / write_run(store, config_of(seed=20), THREE) / "iterations.parquet"
     truncated.write_bytes(truncated.read_bytes()[:-30])
     unreadable = store.local_path / write_run(store, config_of(seed=21), THREE) / "episodes.parquet"
@@ -88,6 +88,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Report, P
 @pytest.mark.parametrize(
     ("kind", "where"),
     [
+        ("our reading", "icm"),
         ("damaged table", "freeway/epsilon_greedy/seed-20"),
         ("damaged table", "freeway/epsilon_greedy/seed-21"),
         ("missing run.json", "freeway/epsilon_greedy/seed-22"),
@@ -124,7 +125,7 @@ def test_runs_that_are_right_are_in_the_scores_of_a_broken_store(broken: tuple[R
     assert "3.60 1.00 to 6.00; 5" not in page.text  # seed 21 lacks its episodes only, and counts
     assert "3.33 1.00 to 6.00; 6" in page.text
     runs = (report.page.parent / "tables" / "runs.csv").read_text()
-    assert runs.count("\n") == 1 + 5 + 1 + 3 + 2 + 5 + 1  # all that could be opened
+    assert runs.count("\n") == 1 + 5 + 1 + 3 + 2 + 1 + 5 + 1  # all that could be opened
 
 
 def test_the_page_needs_nothing_but_itself(broken: tuple[Report, Page]) -> None:
