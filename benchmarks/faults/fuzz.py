@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow.parquet as pq
 import tomli_w
 
 from benchmarks.faults.fuzz_attack import EVIL, PRECIOUS, attack, change_object
@@ -49,11 +50,15 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.seeding import stream
 from offpiste.store import documents
+from offpiste.store.parquet import read_parquet
+from offpiste.store.records import schema
 
 DAMAGED, HOSTILE, BUNDLES = 1_000, 300, 100
 QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 8, 8, 2
 METHODS = ("cts", "epsilon_greedy", "rnd")
 FRAMES, LONGER = (260, 520), 540
+RUNNING = 7
+"""The seed of the run that is under way, whose tables nothing reads and no checksum is recorded of."""
 SETTINGS = {
     "agent": {"replay_capacity": 100, "min_history_steps": 500},
     "schedule": {"iteration_steps": 260, "evaluation_steps": 9},
@@ -216,7 +221,7 @@ class Whole:
         for seed, method in enumerate(METHODS):
             for frames in FRAMES:
                 train(config(method, seed, frames), Folder(store / config(method, seed, frames).run_id))
-        running = config("cts", 7, FRAMES[0])
+        running = config("cts", RUNNING, FRAMES[0])
         folder = store / running.run_id
         train(running, Folder(folder))
         for path in folder.glob("finished-*.json"):
@@ -372,7 +377,18 @@ def _changed(whole: Path, harmed: Path) -> set[str]:
     pairs = [(path, harmed / path.relative_to(whole)) for path in files]
     if not all(other.is_file() for _, other in pairs):
         return set()
-    return {str(path.relative_to(whole)) for path, other in pairs if path.read_bytes() != other.read_bytes()}
+    return {str(path.relative_to(whole)) for path, other in pairs if not _alike(path, other)}
+
+
+def _alike(path: Path, other: Path) -> bool:
+    """Return whether files have the same bytes; for a table without a recorded checksum, the same rows."""
+    if path.read_bytes() == other.read_bytes():
+        return True
+    if path.suffix != ".parquet" or path.parent.name != f"seed-{RUNNING}":
+        return False
+    with suppress(Exception):  # of any kind that damage leads to
+        return bool(read_parquet(other.read_bytes(), schema(path.stem)).equals(pq.read_table(path)))
+    return False
 
 
 if __name__ == "__main__":
