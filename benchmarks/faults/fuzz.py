@@ -58,7 +58,7 @@ QUICK_DAMAGED, QUICK_HOSTILE, QUICK_BUNDLES = 8, 8, 2
 METHODS = ("cts", "epsilon_greedy", "rnd")
 FRAMES, LONGER = (260, 520), 540
 RUNNING = 7
-"""The seed of the run that is under way, whose tables nothing reads and no checksum is recorded of."""
+"""The seed of the run that is under way, of whose tables no checksum is recorded; readers take its checkpoint."""
 SETTINGS = {
     "agent": {"replay_capacity": 100, "min_history_steps": 500},
     "schedule": {"iteration_steps": 260, "evaluation_steps": 9},
