@@ -285,15 +285,18 @@ def load_all(where: str) -> int:
 
     try:
         results = load(where)
-        rows: dict[str, Any] = {each.name: [each.frames, each.state, each.game, each.method] for each in results.runs}
+        runs: dict[str, dict[str, Any]] = {
+            each.name: {"about": [each.frames, each.game, each.method], "state": each.state, "rows": []}
+            for each in results.runs
+        }
         for table in ("iterations", "episodes", "scalars", "cells"):
             for row in results.query(f"FROM {table}").to_pylist():
                 if row.get("name") != "steps_per_second":
-                    rows[row["run"]].append([repr(value) for value in row.values()])
+                    runs[row["run"]]["rows"].append([repr(value) for value in row.values()])
     except OffpisteError as error:
         print(f"offpiste: {error!r}", file=sys.stderr)
         return 1
-    print(json.dumps({"runs": rows, "warned": [each.where for each in results.warnings]}))
+    print(json.dumps({"runs": runs, "warned": [each.where for each in results.warnings]}))
     return 0
 
 
