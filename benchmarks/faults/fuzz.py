@@ -308,7 +308,7 @@ def train_on() -> int:
     from offpiste.store.storage import Folder
 
     wanted = config(METHODS[0], 0, LONGER)
-    folder = Folder(f"store/{wanted.run_id}")
+    folder = Folder("store").below(wanted.run_id)
     try:
         print(train(wanted, folder).state, digest(folder, lambda _: None))
     except OffpisteError as error:

@@ -1,5 +1,6 @@
 """What the page of a harmed store does: by its tags, and in a real browser."""
 
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,10 +22,15 @@ class Marks(HTMLParser):
         self.found.add(" ".join([tag, *sorted(name for name, _ in attrs), *(f"live {name}" for name in live)]))
 
     def beyond(self, harmless: set[str]) -> list[str]:
-        """Return what may do harm: scripts, handlers of events, frames, and links that run."""
-        words = {word for mark in self.found - harmless for word in mark.split()}
-        live = {word for word in words if word.startswith("on")} | words & {"script", "iframe", "object", "live"}
-        return [f"live tags in the page: {sorted(self.found - harmless)[:3]}"] if live else []
+        """Return what a page has beyond a harmless one and may do harm."""
+        found = live(self.found - harmless)
+        return [f"live tags in the page: {sorted(found)[:3]}"] if found else []
+
+
+def live(marks: Iterable[str]) -> set[str]:
+    """Return the kinds of tags that may do harm: scripts, handlers of events, frames, and links that run."""
+    harmful = {"script", "iframe", "object", "live"}
+    return {mark for mark in marks if any(word in harmful or word.startswith("on") for word in mark.split())}
 
 
 def open_pages(scratch: Path) -> list[str]:
@@ -36,7 +42,7 @@ def open_pages(scratch: Path) -> list[str]:
         for page in pages:
             page.write_text(POLICY.sub("", page.read_text(encoding="utf-8"), count=1), encoding="utf-8")
             seen = look(browser, requests, page)
-            foreign = seen.marks - known.marks
+            foreign = live(seen.marks - known.marks)  # others may be badges of verdicts, which the whole store lacks
             if seen.harm or seen.asked or seen.console or foreign or seen.schemes - known.schemes:
                 did = f"{seen.harm}, {seen.asked} requests, {sorted(foreign)}, {seen.console}, {seen.schemes}"
                 failures.append(f"hostile {page.stem}, in the browser: {did}")

@@ -78,6 +78,16 @@ def test_a_file_instead_of_the_folder_does_not_stop_training(undisturbed: str, t
     assert trained(tmp_path, undisturbed)[-1].note.startswith(f"{NOTE}FileExistsError")
 
 
+def test_a_link_instead_of_the_folder_is_not_followed(undisturbed: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tensorboard").symlink_to(tmp_path / "ours")
+    assert trained(tmp_path / "run", undisturbed)[-1].note.endswith(
+        "tensorboard is a link, through which nothing is written"
+    )
+    assert not list((tmp_path / "ours").iterdir())
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard's own thread
 @pytest.mark.parametrize("flush_seconds", [0, 120])
 @pytest.mark.parametrize("replaced", [False, True])

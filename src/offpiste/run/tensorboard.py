@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from offpiste.errors import StoreError
 from offpiste.store.rows import EpisodeRow, IterationRow, ScalarRow
 from offpiste.store.storage import Folder
 from offpiste.store.tags import tagged
@@ -26,6 +27,8 @@ class TensorBoard:
         with self._guard():
             from torch.utils.tensorboard import SummaryWriter  # slow to import, so only where it is needed
 
+            if folder.is_link("tensorboard"):
+                raise StoreError("tensorboard is a link, through which nothing is written")
             self._writer = SummaryWriter(str(folder.local_path / "tensorboard"), purge_step=start_step * frame_skip)
 
     def add(self, table: str, row: EpisodeRow | IterationRow | ScalarRow) -> None:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from offpiste.errors import StoreError
+
 UNFINISHED = ".unfinished"
 NO_NAME = "\ufffd"
 """Stands for a name that is not UTF-8, which cannot be opened."""
@@ -23,11 +25,19 @@ class Stat:
 
 
 class Disk:
-    """Files on a disk; errors are OSErrors."""
+    """Files on a disk, below one folder; errors are OSErrors.
+
+    Folders that are links are read, but nothing is written or deleted in them: a stranger's may lead to files of ours.
+    """
+
+    def __init__(self, root: str) -> None:
+        """Open the folder, which may be a link, since the caller has named it."""
+        self._root = root
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file: it is flushed under another name, renamed, and the folder flushed."""
         target = Path(path)
+        self._refuse_links(target.parent)
         _make_folder(target.parent)
         unfinished = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}{UNFINISHED}")
         try:
@@ -69,16 +79,33 @@ class Disk:
         return files, folders
 
     def delete(self, path: str) -> None:
-        """Delete a file, if it exists."""
+        """Delete a file or a link, if it exists."""
+        self._refuse_links(Path(path).parent)
         with suppress(FileNotFoundError, NotADirectoryError):
             Path(path).unlink()
 
+    def is_link(self, path: str) -> bool:
+        """Return whether this is a link."""
+        return Path(path).is_symlink()
+
     def sweep(self, path: str, seconds: float) -> None:
         """Delete what is left of writes to a folder that began this long ago and never finished."""
+        self._refuse_links(Path(path))
         for unfinished in Path(path).glob(f"*{UNFINISHED}"):
             with suppress(FileNotFoundError):
                 if time.time() - unfinished.stat().st_mtime > seconds:
                     unfinished.unlink()
+
+    def _refuse_links(self, folder: Path) -> None:
+        """Raise StoreError if a folder, or one above it and below the one that was opened, is a link."""
+        parts = folder.relative_to(self._root).parts
+        for count in range(1, len(parts) + 1):
+            link = Path(self._root, *parts[:count])
+            if link.is_symlink():
+                raise StoreError(
+                    f"{link} is a link to {link.readlink()}, and nothing is written or deleted through links; delete "
+                    "it, or, if it leads to runs of yours, name the folder that it leads to as the store"
+                )
 
 
 def _is_utf8(name: str) -> bool:

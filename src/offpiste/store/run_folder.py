@@ -150,14 +150,17 @@ def discard(folder: Folder) -> None:
 
 
 def delete_below(folder: Folder, prefix: str = "") -> None:
-    """Delete all objects below a prefix of a run's folder but what `discard` keeps."""
+    """Delete all objects below a prefix of a run's folder but what `discard` keeps; of a link, no more than itself."""
     names, folders = folder.entries(prefix)
     for name in names:
         if prefix or name != layout.DISCARDED:
             folder.delete(f"{prefix}/{name}" if prefix else name)
     for name in folders:
-        if prefix or name != layout.ATTEMPTS:
-            delete_below(folder, f"{prefix}/{name}" if prefix else name)
+        path = f"{prefix}/{name}" if prefix else name
+        if folder.is_link(path):
+            folder.delete(path)
+        elif prefix or name != layout.ATTEMPTS:
+            delete_below(folder, path)
 
 
 def differences(stored: RunConfig, wanted: RunConfig) -> list[str]:

@@ -34,7 +34,8 @@ class Folder:
         self._backend: Disk | Bucket | Web
         if path is not None:
             self.location, self._secrets = path, urls.Secrets()
-            self._backend, self._root = Disk(), str(Path(path).expanduser().absolute())
+            self._root = str(Path(path).expanduser().absolute())
+            self._backend = Disk(self._root)
         else:
             url = urls.parse(str(location))
             self.location, self._secrets = url.shown, url.secrets
@@ -90,8 +91,12 @@ class Folder:
         """Delete temporary files of writes to a local disk that began this long ago and never finished."""
         self._backend.sweep(self._path(prefix), seconds)
 
+    def is_link(self, name: str) -> bool:
+        """Return whether this is a link on a disk."""
+        return isinstance(self._backend, Disk) and self._backend.is_link(self._path(name))
+
     def delete(self, name: str) -> None:
-        """Delete an object, if it exists."""
+        """Delete an object, or a link to one, if it exists."""
         self._try(f"delete {name} from {self.location}", lambda: self._backend.delete(self._path(name)))
 
     def _listed(self, prefix: str) -> tuple[dict[str, Stat], builtins.list[str]]:
