@@ -109,6 +109,12 @@ def test_a_folder_without_a_manifest_is_no_bundle(tmp_path: Path) -> None:
     assert open_bundle(Folder(tmp_path), SUITE) is None
 
 
+def test_a_bundle_that_has_lost_its_manifest_is_refused(path: Path) -> None:
+    (path / "manifest.json").unlink()
+    with pytest.raises(StoreError, match=r"the bundle .* has lost manifest.json, .*; download it again"):
+        open_bundle(Folder(path), SUITE)
+
+
 def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 

@@ -147,9 +147,11 @@ def schema(table: str) -> pa.Schema:
 def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
     """Return the bundle in a folder, or None if there is none; refuse one of another version."""
     data = folder.get(layout.BUNDLE, MAX_MANIFEST_BYTES + 1)
-    if data is None:
-        return None
     where = f"the bundle {folder.location}"
+    if data is None:
+        if folder.get(layout.table_file(RUNS), 1) is not None:  # which no run and no store has
+            raise StoreError(f"{where} has lost {layout.BUNDLE}, which says what is in it; download it again")
+        return None
     try:
         values = unsigned(parse(data, MAX_MANIFEST_BYTES))
         if "bundle" not in values:
