@@ -128,4 +128,4 @@ def test_a_bundle_on_a_web_server_is_read_as_one_on_a_disk_and_needs_no_listing(
     assert [(found.run.name, found.area) for found in there] == [(found.run.name, found.area) for found in here]
     files = json.loads((bundle / "manifest.json").read_text())["files"]
     listed = {"/manifest.json", *("/" + file["name"] for file in files)}
-    assert set(asked) <= listed | {"/nowhere/manifest.json"}
+    assert set(asked) <= listed | {"/nowhere/manifest.json", "/nowhere/runs.parquet"}
