@@ -103,8 +103,8 @@ class Disk:
             link = Path(self._root, *parts[:count])
             if link.is_symlink():
                 raise StoreError(
-                    f"{link} is a link to {link.readlink()}, and nothing is written or deleted through links; delete "
-                    "it, or, if it leads to runs of yours, name the folder that it leads to as the store"
+                    f"{link} is a link to {link.readlink()}, and nothing is written or deleted through links below a "
+                    "store; delete it, or move the folder that it leads to into its place"
                 )
 
 
