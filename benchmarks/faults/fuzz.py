@@ -10,9 +10,9 @@ everything, with limits on memory and time. Bar, for every case and command:
   the whole one, unless they warn of it; and `verify` finds what was changed;
 - no module of the store or the current folder is imported, no file is written or deleted but where it should, and
   neither the secret in the environment nor that in a file beside the store is in any output;
-- no control character on the terminal, and no tag or attribute in any page that the page of the whole store lacks;
-- and the pages of hostile stores do nothing in Chromium, without their Content-Security-Policy too. `--quick` does not
-  open them.
+- no control character on the terminal, and no live tag or attribute in any page that the page of the whole store lacks;
+- and the pages of hostile stores do nothing in Chromium, without their Content-Security-Policy too, and have no other
+  kind of tag there, but for the badge of a verdict. `--quick` does not open them.
 
 A case follows from its number and --seed alone; `--only NUMBER` runs one, and `--keep FOLDER` leaves it there.
 """

@@ -1,11 +1,13 @@
 """What the page of a harmed store does: by its tags, and in a real browser."""
 
-from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
 from benchmarks.faults.hostile_page import POLICY, counting_server, look
 from benchmarks.shared.chromium import Chromium
+
+BADGE = "span class"
+"""Of a verdict, such as that a method is better; the whole store has too few runs for one."""
 
 
 class Marks(HTMLParser):
@@ -22,15 +24,10 @@ class Marks(HTMLParser):
         self.found.add(" ".join([tag, *sorted(name for name, _ in attrs), *(f"live {name}" for name in live)]))
 
     def beyond(self, harmless: set[str]) -> list[str]:
-        """Return what a page has beyond a harmless one and may do harm."""
-        found = live(self.found - harmless)
-        return [f"live tags in the page: {sorted(found)[:3]}"] if found else []
-
-
-def live(marks: Iterable[str]) -> set[str]:
-    """Return the kinds of tags that may do harm: scripts, handlers of events, frames, and links that run."""
-    harmful = {"script", "iframe", "object", "live"}
-    return {mark for mark in marks if any(word in harmful or word.startswith("on") for word in mark.split())}
+        """Return what may do harm: scripts, handlers of events, frames, and links that run."""
+        words = {word for mark in self.found - harmless for word in mark.split()}
+        live = {word for word in words if word.startswith("on")} | words & {"script", "iframe", "object", "live"}
+        return [f"live tags in the page: {sorted(self.found - harmless)[:3]}"] if live else []
 
 
 def open_pages(scratch: Path) -> list[str]:
@@ -42,7 +39,7 @@ def open_pages(scratch: Path) -> list[str]:
         for page in pages:
             page.write_text(POLICY.sub("", page.read_text(encoding="utf-8"), count=1), encoding="utf-8")
             seen = look(browser, requests, page)
-            foreign = live(seen.marks - known.marks)  # others may be badges of verdicts, which the whole store lacks
+            foreign = seen.marks - known.marks - {BADGE}
             if seen.harm or seen.asked or seen.console or foreign or seen.schemes - known.schemes:
                 did = f"{seen.harm}, {seen.asked} requests, {sorted(foreign)}, {seen.console}, {seen.schemes}"
                 failures.append(f"hostile {page.stem}, in the browser: {did}")
