@@ -84,10 +84,6 @@ class Disk:
         with suppress(FileNotFoundError, NotADirectoryError):
             Path(path).unlink()
 
-    def is_link(self, path: str) -> bool:
-        """Return whether this is a link."""
-        return Path(path).is_symlink()
-
     def sweep(self, path: str, seconds: float) -> None:
         """Delete what is left of writes to a folder that began this long ago and never finished."""
         self._refuse_links(Path(path))

@@ -93,7 +93,7 @@ class Folder:
 
     def is_link(self, name: str) -> bool:
         """Return whether this is a link on a disk."""
-        return isinstance(self._backend, Disk) and self._backend.is_link(self._path(name))
+        return self.local_path is not None and Path(self._path(name)).is_symlink()
 
     def delete(self, name: str) -> None:
         """Delete an object, or a link to one, if it exists."""
