@@ -208,8 +208,8 @@ def trained(results: Results) -> Iterator[str]:
             yield f"5. {run.name}, {run.frames:,} frames: at the end {shown}"
 
 
-SHORT = ("loss", "intrinsic/mean", "steps_per_second")
-"""The scalars of the short runs that are shown."""
+SHORT = {"loss": "loss", "intrinsic/mean": "intrinsic reward, mean", "steps_per_second": "agent steps per second"}
+"""The scalars of the short runs that are shown, and their titles."""
 
 
 def scalars(results: Results, run: Run) -> dict[str, list[tuple[int, float]]]:
@@ -254,16 +254,19 @@ def draw_short(results: Results, file: Path) -> None:
     drawn = looks([run.method for run in short])
     with style("evidence_short"):
         figure = new_figure(2.6)
-        for axes, what in zip(grid_of_axes(figure, 1, len(SHORT), len(SHORT)), SHORT, strict=True):
+        for axes, (what, title) in zip(grid_of_axes(figure, 1, len(SHORT), len(SHORT)), SHORT.items(), strict=True):
             for run in short:
                 if points := scalars(results, run).get(what):
                     look = drawn[run.method]
                     axes.plot(*zip(*points, strict=True), color=look.colour, linestyle=look.dashes)
-            axes.set_yscale("log")
-            tidy(axes, what.replace("_", " ").replace("/", " reward, "), frames=True)
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_minor_formatter(NullFormatter())
-        add_legend(figure, drawn.values())
+            axes.set_xlim(0, max(run.frames for run in short))
+            if what != "loss":  # which changes by some percent only
+                axes.set_yscale("log")
+            tidy(axes, title, frames=True)
+            if what != "loss":
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_minor_formatter(NullFormatter())
+        add_legend(figure, [replace(look, marker="") for look in drawn.values()])
         figure.savefig(file, dpi=150)
 
 
