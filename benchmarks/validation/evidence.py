@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 import offpiste
 from benchmarks.shared.published import Returns, read_published
@@ -260,12 +260,12 @@ def draw_short(results: Results, file: Path) -> None:
                     look = drawn[run.method]
                     axes.plot(*zip(*points, strict=True), color=look.colour, linestyle=look.dashes)
             axes.set_xlim(0, max(run.frames for run in short))
-            if what != "loss":  # which changes by some percent only
-                axes.set_yscale("log")
+            if what == "intrinsic/mean":  # RND as released pays less than nothing
+                axes.set_yscale("symlog", linthresh=0.001)
             tidy(axes, title, frames=True)
-            if what != "loss":
-                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axes.yaxis.set_minor_formatter(NullFormatter())
+            if what == "intrinsic/mean":
+                axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1])
+                axes.minorticks_off()
         add_legend(figure, [replace(look, marker="") for look in drawn.values()])
         figure.savefig(file, dpi=150)
 
