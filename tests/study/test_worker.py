@@ -132,7 +132,7 @@ def test_the_log_says_which_runs_begin_and_which_resume(store: Folder) -> None:
     assert {f"{FIRST} begins", f"{SECOND} begins"} <= set(log)
 
 
-@pytest.mark.parametrize(("alone", "expected"), [(True, ["2", "2", "2", "1"]), (False, ["", "", "2", "2"])])
+@pytest.mark.parametrize(("alone", "expected"), [(True, ["2", "2", "2", "2"]), (False, ["", "", "2", "2"])])
 def test_the_time_left_counts_runs_in_flight_and_does_not_grow_until_the_next_is_done(
     alone: bool, expected: list[str], store: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +158,23 @@ def test_the_time_left_counts_runs_in_flight_and_does_not_grow_until_the_next_is
             mine.finish(THIRD)
         found.append(mine.summary_line(in_flight, alone=alone).partition("; about ")[2].removesuffix(" min left"))
     assert found == expected
+
+
+@pytest.mark.parametrize(("frames", "expected"), [([200, 210], "19"), ([200, 200], "2"), ([100, 300], "1")])
+def test_a_run_that_is_slow_after_its_warm_up_takes_as_long_as_it_will_at_this_rate(
+    frames: list[int], expected: str, store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("offpiste.study.ledger.time.monotonic", lambda: now[0])
+    study = replace(tiny_study(keep="all", seeds=[0]), bonus_sources={"none": None})
+    marks = Marks(store, study)
+    mine = Ledger(study, store, Claims(marks, "me", in_order=True), marks, lambda _: None, accept_version=False)
+    mine.survey()
+    mine.propose(1)
+    for minute, at in enumerate(frames, start=1):
+        now[0] = 60.0 * minute
+        line = mine.summary_line({FIRST: at}, alone=True)
+    assert line.endswith(f"; about {expected} min left")
 
 
 def test_runs_that_a_stopped_worker_had_begun_are_resumed_before_new_ones(store: Folder) -> None:

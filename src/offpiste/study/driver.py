@@ -112,11 +112,14 @@ def counts_line(done: int, in_flight: int, waiting: int, quarantined: int, skipp
     return f"{done} done, {in_flight} in flight, {waiting} waiting, {quarantined} quarantined{left_out} of {runs} runs"
 
 
-def time_left(seconds: float, done: int, left: int) -> str:
-    """Return how long the frames left take at the rate of those done in these seconds, once there are some."""
+def time_left(seconds: float, done: int, left: int, longest: float = 0.0) -> str:
+    """Return how long the frames left take at the rate of those done in these seconds, once there are some.
+
+    That is at least as long as the run which takes longest.
+    """
     if not done or not left:
         return ""
-    minutes = seconds * left / done / 60
+    minutes = max(seconds * left / done, longest) / 60
     return f"; about {minutes:,.0f} min left" if minutes < 180 else f"; about {minutes / 60:,.0f} h left"
 
 

@@ -59,6 +59,8 @@ class Ledger:
         """When a run was last seen to be done."""
         self._frames_before: dict[str, int] = {}
         """Frames that runs had when this worker first looked into their folders."""
+        self._last_line: tuple[float, Mapping[str, int]] = (0.0, {})
+        """When the last line was written, and the frames of the runs in flight then."""
 
     def survey(self) -> None:
         """Read the folders of all runs without a mark, for a worker that is alone; resumable runs come first."""
@@ -192,7 +194,8 @@ class Ledger:
         """Return the counts of runs, and the time left, as one line; `in_flight` has the frames of this worker's runs.
 
         Of the runs of other workers it sees only the ends, so the rate is that until the last of these, unless it is
-        alone.
+        alone. A run's warm-up is faster than the rest of it, so the last runs take at least as long as at their present
+        rates.
         """
         waiting, failed = len(self.left) - len(in_flight), (len(self.quarantined), len(self.skipped))
         line = counts_line(len(self.done), len(in_flight), waiting, *failed)
@@ -203,7 +206,18 @@ class Ledger:
         if alone:
             progress = sum(max(0, at - self._frames_before.get(run_id, 0)) for run_id, at in in_flight.items())
             until, done, left = time.monotonic(), done + progress, left - progress
-        return line + time_left(until - since, done, left)
+        return line + time_left(until - since, done, left, self._longest(in_flight))
+
+    def _longest(self, in_flight: Mapping[str, int]) -> float:
+        """Return the seconds that the run which takes longest has left at its rate since the last line."""
+        now, (since, before) = time.monotonic(), self._last_line
+        self._last_line = now, in_flight
+        seconds = (
+            (self.runs[run_id].frames - at) * (now - since) / (at - before[run_id])
+            for run_id, at in in_flight.items()
+            if at > before.get(run_id, at)
+        )
+        return max(seconds, default=0.0)
 
     def _read_marks(self) -> None:
         """Take over what the marks say of the runs of all workers."""
