@@ -6,6 +6,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
@@ -78,14 +79,25 @@ def test_the_panel_maps_the_cells_of_the_episode(run: Folder) -> None:
     assert lit == [16**2, (SIZE + 1) * 16**2]  # of 8 by 8 cells
 
 
-def test_a_gif_holds_all_frames_at_half_the_size(tmp_path: Path) -> None:
+def test_a_gif_holds_all_frames_in_their_colours(run: Folder, tmp_path: Path) -> None:
+    frames = list(render_episode(run, steps=100, seed=0))
     file = tmp_path / "a.gif"
-    assert write_video(blank(5), file, 10) == 5
-    found, animation = cv2.imreadanimation(str(file))
-    assert found
-    assert len(animation.frames) == 5
-    assert animation.frames[0].shape[:2] == (HEIGHT // 2, (SCREEN_WIDTH + PANEL_WIDTH) // 2)
-    assert set(np.ravel(animation.durations)) == {100}
+    assert write_video(iter(frames), file, 10) == len(frames)
+    with Image.open(file) as animation:
+        for picture, frame in zip(ImageSequence.Iterator(animation), frames, strict=True):
+            assert picture.info["duration"] == 100
+            shown = np.asarray(picture.convert("RGB"), np.int64)[:, :, ::-1]
+            assert np.abs(shown - frame).max() < 16
+
+
+@pytest.mark.parametrize(("game", "is_high"), [("montezuma_revenge", True), ("freeway", False), ("seaquest", True)])
+def test_the_map_has_the_player_where_the_screen_has_them(game: str, is_high: bool, tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    config = base_run(game, "epsilon_greedy")
+    train(from_dict(type(config), {"frames": 40}, base=config), folder)
+    (frame,) = render_episode(folder, steps=1, seed=0)
+    is_orange = (frame[76:204, -144:-16] == (0, 159, 230)).all(axis=2)  # the player's cell
+    assert (np.nonzero(is_orange)[0].mean() < 64) == is_high
 
 
 def test_other_forms_are_refused(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def test_a_location_is_known_only_where_a_byte_is() -> None:
     assert without == {"gravitar", "solaris", "asterix", "beam_rider"}
     assert location("pong") is None
     for name in GAMES.keys() - without:
-        indices = [index for index in asdict(location(name) or Location()).values() if index is not None]
+        known = asdict(location(name) or Location())
+        indices = [index for field, index in known.items() if field != "y_up" and index is not None]
         assert indices
         assert len(set(indices)) == len(indices)
         assert all(0 <= index < 128 for index in indices)
@@ -130,6 +131,24 @@ def test_a_coordinate_follows_the_player(game: str, opening: str, move: str, fie
     changes = direction * np.diff(memory[:, byte(game, field)])
     assert np.all(changes >= 0)
     assert np.sum(changes) >= 5
+
+
+@pytest.mark.parametrize(
+    ("game", "opening", "up"),
+    [
+        ("montezuma_revenge", "D24", "U16"),
+        ("private_eye", "N1", "UF28"),  # the car jumps
+        ("venture", "N70", "U24"),
+        ("hero", "N70 U48", "U20"),
+        ("pitfall", "", "F14"),  # jumps
+        ("seaquest", "N130 D60", "U40"),
+        ("freeway", "", "U60"),
+    ],
+)
+def test_a_row_says_whether_y_grows_upwards(game: str, opening: str, up: str) -> None:
+    memory, _, _ = play(begin(game, opening), up)
+    y = memory[:, byte(game, "y")]
+    assert (y[-1] > y[0]) == (location(game) or Location()).y_up
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from offpiste.agent.rainbow import Rainbow
 from offpiste.bonuses.base import Bonus, Transition
@@ -125,7 +126,7 @@ def _play(
         if location is not None:
             cell = location.position(ram)
             visited[cell] += 1
-            _map(frame, visited, cell)
+            _map(frame, visited, cell, y_up=location.y_up)
         yield frame
 
 
@@ -151,12 +152,14 @@ def _write_mp4(frames: Iterator[VideoFrame], file: Path, frames_per_second: int)
 
 
 def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
-    animation = cv2.Animation()
-    animation.frames = [cv2.resize(frame, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for frame in frames]
-    animation.durations = [1000 // frames_per_second] * len(animation.frames)
-    if not cv2.imwriteanimation(str(file), animation):
-        raise OffpisteError(f"{file.name} cannot be written as GIF here; try a name that ends in .mp4")
-    return len(animation.frames)
+    pictures = [
+        Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)).quantize(
+            method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+        )
+        for frame in frames
+    ]
+    pictures[0].save(file, save_all=True, append_images=pictures[1:], duration=1000 // frames_per_second, loop=0)
+    return len(pictures)
 
 
 def frames_per_second(folder: Folder) -> int:
@@ -182,7 +185,7 @@ def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: dequ
     return frame
 
 
-def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[int, int, int]) -> None:
+def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[int, int, int], *, y_up: bool) -> None:
     """Draw the cells of the current room that the episode has visited, brighter where more often, and the player's."""
     cells = {(row, column): count for (room, row, column), count in visited.items() if room == at[0]}
     largest = max(max(cell) for cell in cells)
@@ -191,6 +194,8 @@ def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[in
     for cell, count in cells.items():
         shades[cell] = 90 + min(120, 30 * int(math.log2(count)))
     shades[at[1:]] = _ORANGE
+    if y_up:
+        shades = shades[::-1]
     top, left = 76, SCREEN_WIDTH + PANEL_WIDTH - _MAP_PIXELS - 16
     shown = cv2.resize(shades, (_MAP_PIXELS, _MAP_PIXELS), interpolation=cv2.INTER_NEAREST)
     frame[top : top + _MAP_PIXELS, left : left + _MAP_PIXELS] = shown

@@ -26,6 +26,8 @@ class Location:
     x: int | None = None
     y: int | None = None
     level: int | None = None
+    y_up: bool = False
+    """Whether y grows towards the top of the screen."""
 
     def locate(self, ram: NDArray[np.uint8]) -> tuple[int, int]:
         """Return the room and the cell in which the player is; unknown parts count as 0."""
@@ -87,11 +89,16 @@ GAMES: dict[str, Game] = {
     game.name: game
     for game in (
         Game(
-            "montezuma_revenge", "montezuma", 0.0, 4753.3, Location(room=3, x=42, y=43, level=57), "Montezuma’s Revenge"
+            "montezuma_revenge",
+            "montezuma",
+            0.0,
+            4753.3,
+            Location(room=3, x=42, y=43, level=57, y_up=True),
+            "Montezuma’s Revenge",
         ),
-        Game("freeway", "hard", 0.0, 29.6, Location(y=14)),
+        Game("freeway", "hard", 0.0, 29.6, Location(y=14, y_up=True)),
         Game("gravitar", "hard", 173.0, 3351.4),
-        Game("private_eye", "hard", 24.9, 69571.3, Location(room=92, x=63, y=86)),
+        Game("private_eye", "hard", 24.9, 69571.3, Location(room=92, x=63, y=86, y_up=True)),
         Game("venture", "hard", 0.0, 1187.5, Location(room=90, x=85, y=26)),
         Game("solaris", "hard", 1236.3, 12326.7),
         Game("pitfall", "hard", -229.4, 6463.7, Location(room=1, x=97, y=105)),
@@ -99,7 +106,7 @@ GAMES: dict[str, Game] = {
         Game("seaquest", "training", 68.4, 42054.7, Location(x=70, y=97)),
         Game("beam_rider", "training", 363.9, 16926.5),
         Game("space_invaders", "training", 148.0, 1668.7, Location(x=28)),
-        Game("hero", "training", 1027.0, 30826.4, Location(room=28, x=27, y=31, level=117)),
+        Game("hero", "training", 1027.0, 30826.4, Location(room=28, x=27, y=31, level=117, y_up=True)),
     )
 }
 """Every game of the paper, by name."""
