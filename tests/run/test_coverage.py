@@ -14,7 +14,7 @@ from offpiste.store.records import cells_table
 from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.games import GAMES, Location
 
-MONTEZUMA = Location(room=3, x=42, y=43, level=57)
+MONTEZUMA = Location(room=3, x=42, y=43, level=57, y_up=True)
 NO_FRAME = np.zeros((84, 84), np.uint8)
 
 
