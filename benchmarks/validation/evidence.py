@@ -260,11 +260,10 @@ def draw_short(results: Results, file: Path) -> None:
                     look = drawn[run.method]
                     axes.plot(*zip(*points, strict=True), color=look.colour, linestyle=look.dashes)
             axes.set_xlim(0, max(run.frames for run in short))
+            tidy(axes, title, frames=True)
             if what == "intrinsic/mean":  # RND as released pays less than nothing
                 axes.set_yscale("symlog", linthresh=0.001)
-            tidy(axes, title, frames=True)
-            if what == "intrinsic/mean":
-                axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1])
+                axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−1", "−0.1", "−0.01", "0", "0.01", "0.1", "1"])
                 axes.minorticks_off()
         add_legend(figure, [replace(look, marker="") for look in drawn.values()])
         figure.savefig(file, dpi=150)

@@ -84,9 +84,9 @@ def test_a_gif_holds_all_frames_in_their_colours(run: Folder, tmp_path: Path) ->
     file = tmp_path / "a.gif"
     assert write_video(iter(frames), file, 10) == len(frames)
     with Image.open(file) as animation:
-        for picture, frame in zip(ImageSequence.Iterator(animation), frames, strict=True):
-            assert picture.info["duration"] == 100
-            shown = np.asarray(picture.convert("RGB"), np.int64)[:, :, ::-1]
+        for written, frame in zip(ImageSequence.Iterator(animation), frames, strict=True):
+            assert written.info["duration"] == 100
+            shown = np.asarray(written.convert("RGB"), np.int64)[:, :, ::-1]
             assert np.abs(shown - frame).max() < 16
 
 

@@ -131,24 +131,9 @@ def test_a_coordinate_follows_the_player(game: str, opening: str, move: str, fie
     changes = direction * np.diff(memory[:, byte(game, field)])
     assert np.all(changes >= 0)
     assert np.sum(changes) >= 5
-
-
-@pytest.mark.parametrize(
-    ("game", "opening", "up"),
-    [
-        ("montezuma_revenge", "D24", "U16"),
-        ("private_eye", "N1", "UF28"),  # the car jumps
-        ("venture", "N70", "U24"),
-        ("hero", "N70 U48", "U20"),
-        ("pitfall", "", "F14"),  # jumps
-        ("seaquest", "N130 D60", "U40"),
-        ("freeway", "", "U60"),
-    ],
-)
-def test_a_row_says_whether_y_grows_upwards(game: str, opening: str, up: str) -> None:
-    memory, _, _ = play(begin(game, opening), up)
-    y = memory[:, byte(game, "y")]
-    assert (y[-1] > y[0]) == (location(game) or Location()).y_up
+    if field == "y":
+        goes_up = move[0] in "UF"  # up, or a jump; N lets the player fall
+        assert (location(game) or Location()).y_up == (goes_up == (direction == 1))
 
 
 @pytest.mark.parametrize(

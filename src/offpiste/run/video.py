@@ -152,14 +152,14 @@ def _write_mp4(frames: Iterator[VideoFrame], file: Path, frames_per_second: int)
 
 
 def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
-    pictures = [
+    reduced = [
         Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB)).quantize(
             method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
         )
         for frame in frames
     ]
-    pictures[0].save(file, save_all=True, append_images=pictures[1:], duration=1000 // frames_per_second, loop=0)
-    return len(pictures)
+    reduced[0].save(file, save_all=True, append_images=reduced[1:], duration=1000 // frames_per_second, loop=0)
+    return len(reduced)
 
 
 def frames_per_second(folder: Folder) -> int:
