@@ -1,8 +1,10 @@
+import errno
 import http.server
 import os
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import textwrap
@@ -532,6 +534,33 @@ def test_the_name_of_a_new_folder_is_flushed_with_its_content(tmp_path: Path, mo
     synced.clear()
     Folder(tmp_path).put("game/method/status.json", b"x")
     assert synced[1:] == [f"{tmp_path}/game/method"]
+
+
+def failing_fsync(number: int, *, of_folders: bool) -> Callable[[int], None]:
+    """Return an fsync that fails for folders, or for files."""
+    fsync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode) == of_folders:
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    return failing
+
+
+def test_a_file_system_that_cannot_flush_folders_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", failing_fsync(errno.EINVAL, of_folders=True))
+    Folder(tmp_path).put("game/method/run.json", b"x")
+    assert Folder(tmp_path).get("game/method/run.json") == b"x"
+
+
+@pytest.mark.parametrize(("number", "of_folders"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)])
+def test_any_other_error_while_flushing_fails_the_write(
+    number: int, of_folders: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", failing_fsync(number, of_folders=of_folders))
+    with pytest.raises(StoreError):
+        Folder(tmp_path).put("run.json", b"x")
 
 
 @pytest.mark.parametrize("link", ["run", "run/part", "run/part/inner"])

@@ -1,5 +1,6 @@
 """Objects as files on a disk, written whole or not at all."""
 
+import errno
 import os
 import stat
 import time
@@ -129,5 +130,8 @@ def _sync_folder(path: Path) -> None:
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # how some file systems (CIFS, FUSE) say that they cannot flush a folder
+            raise
     finally:
         os.close(folder)
