@@ -21,6 +21,7 @@ from benchmarks.shared.studies import unfinished
 from offpiste.analysis.names import frames_text, label
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
+from offpiste.analysis.summary import first_rewards
 from offpiste.report.drawing import add_legend, grid_of_axes, new_figure, style, tidy
 from offpiste.report.look import INK, PUBLISHED_GREYS, SOLID, Look, looks
 from offpiste.store.parquet import from_parquet
@@ -42,7 +43,7 @@ class Explored:
     cells: tuple[int, ...]
     """After each million frames."""
     rooms: tuple[int, ...]
-    first_reward: float | None
+    first_reward: int | None
     """Frames until then; None if there was none."""
 
     def __str__(self) -> str:
@@ -111,8 +112,7 @@ def is_short(run: Run) -> bool:
 def explored(results: Results) -> tuple[list[Explored], list[Explored]]:
     """Return what random play has visited in Montezuma's Revenge, and what the other runs of a million frames have."""
     found: tuple[list[Explored], list[Explored]] = ([], [])
-    of_first_reward = "SELECT run, min(end_step - steps + first_reward_step) FROM episodes GROUP BY run"
-    rewards = dict(zip(*results.columns(of_first_reward), strict=True))
+    rewards = first_rewards(results)
     for run in results.runs:
         if run.game == MONTEZUMA and run.target_frames >= MILLION and run.complete:
             cells, rooms = results.columns(
@@ -120,7 +120,7 @@ def explored(results: Results) -> tuple[list[Explored], list[Explored]]:
                 f"AND run = '{run.name}' ORDER BY iteration"
             )
             steps = rewards.get(run.name)
-            reward = None if steps is None else float(steps * run.settings["world.frame_skip"])
+            reward = None if steps is None else steps * int(run.settings["world.frame_skip"])
             found[not is_random(run)].append(Explored(run.name, tuple(cells), tuple(rooms), reward))
     return found
 

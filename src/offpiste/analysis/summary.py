@@ -35,7 +35,7 @@ class Summary:
     best_evaluation: float
     """The highest of its evaluations."""
     first_reward_frame: float
-    """Infinite where there was none, NaN where episodes are not known."""
+    """At the end of the step that paid it; infinite where there was none, NaN where episodes are not known."""
     goal_frame: float
     """When training first reached the goal: by the end of that episode if there are smaller rewards, too."""
     rooms: float
@@ -79,15 +79,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
     rows: dict[str, list[tuple[int, Any, Any, Any]]] = defaultdict(list)
     for name, *row in zip(*finished_iterations(results), strict=True):
         rows[name].append((row[0], row[1], row[2], row[3]))
-    rewarded = dict(
-        zip(
-            *results.columns(
-                "SELECT run, min(end_step - steps + first_reward_step + 1) FROM episodes "
-                "WHERE phase = 'train' AND first_reward_step IS NOT NULL GROUP BY run"
-            ),
-            strict=True,
-        )
-    )
+    rewarded = first_rewards(results)
     reached = rewarded | _goals(results)
     evaluations: dict[str, dict[int, float]] = defaultdict(dict)
     for name, iteration, value in zip(*_evaluations(results), strict=True):
@@ -100,10 +92,7 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
         curve = np.array([np.nan if row[1] is None else row[1] for row in within], dtype=np.float64)
         last, rooms, cells = (within[-1][0], within[-1][2], within[-1][3]) if within else (0, None, None)
         evaluated = [value for iteration, value in evaluations[run.name].items() if iteration <= last]
-        first, goal = (
-            step[run.name] * run.settings["world.frame_skip"] if run.name in step else np.inf
-            for step in (rewarded, reached)
-        )
+        first, goal = (step.get(run.name, np.inf) * run.settings["world.frame_skip"] for step in (rewarded, reached))
         summaries.append(
             Summary(
                 run,
@@ -134,6 +123,15 @@ def scores_by_game(summaries: Iterable[Summary], measure: str = "final") -> dict
             taken = sum(key[:2] == (summary.run.protocol, summary.run.seed) for key in arm)
             arm[summary.run.protocol, summary.run.seed, taken] = float(score)
     return {game: dict(arms) for game, arms in table.items()}
+
+
+def first_rewards(results: Results) -> dict[str, int]:
+    """Return the training step, counted from 1, that paid the first reward of each run that had one."""
+    sql = (
+        "SELECT run, min(end_step - steps + first_reward_step + 1) FROM episodes "
+        "WHERE phase = 'train' AND first_reward_step IS NOT NULL GROUP BY run"
+    )
+    return dict(zip(*results.columns(sql), strict=True))
 
 
 def finished_iterations(results: Results) -> list[list[Any]]:

@@ -30,7 +30,7 @@ class EpisodeRow:
     ended: str
     """terminated by the game, or truncated at the time limit."""
     first_reward_step: int | None
-    """Step within the episode of the first reward > 0."""
+    """Step within the episode, counted from 0, of the first reward > 0."""
     rooms_visited: int | None
     """Rooms visited in this episode, where the RAM has the room."""
     rooms_new: int | None
