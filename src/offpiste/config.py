@@ -210,6 +210,15 @@ class RunConfig(_Table):
         return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
 
 
+def counted_steps(iterations: int, steps: int, iteration_steps: int) -> int:
+    """Return the training steps of this many iterations that are over, evaluation included, and of steps since.
+
+    An iteration counts for `iteration_steps`, however late its last episode ended, and in full only once it is over: a
+    run in its last evaluation lacks one step.
+    """
+    return iterations * iteration_steps + min(steps, iteration_steps - 1)
+
+
 def check_name(config: RunConfig) -> None:
     """Raise `ConfigError` for a run whose name no disk takes as that of a folder."""
     for key in ("game", "method", "variant"):

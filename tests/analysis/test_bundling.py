@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -25,12 +26,12 @@ from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
-from offpiste.run.train import train
+from offpiste.run.train import Progress, train
 from offpiste.store.records import schema, to_parquet
 from offpiste.store.rows import CellRow, EpisodeRow
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import THREE, config_of, episode_rows, iteration_rows, write_run
-from tests.run.test_train import tiny_run
+from tests.analysis.small_store import SCHEDULE, THREE, config_of, episode_rows, iteration_rows, write_run
+from tests.run.test_train import EVALUATED, tiny_run
 from tests.store.test_bundle import change_manifest
 
 
@@ -206,6 +207,47 @@ def test_what_cannot_be_published_is_left_out_and_named(store: Folder, tmp_path:
     assert reasons[names[2]] == "its episodes cannot be read"
     assert "results version 2" in reasons[names[3]]
     assert "protocol_fingerprint is 000000000000" in reasons[names[4]]
+
+
+def test_a_run_that_lacks_its_last_evaluation_is_not_complete_and_not_bundled_before_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offpiste.run.train.PROGRESS_SECONDS", 0.0)
+    store, folder = tmp_path / "store", Folder(tmp_path / "store").below(EVALUATED.run_id)
+
+    def stop_before_the_last_evaluation(progress: Progress) -> None:
+        if progress.episodes == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    assert train(EVALUATED, folder, stop_before_the_last_evaluation).state == "paused"
+    (run,) = load(store).runs
+    assert load(store).columns("SELECT phase, complete FROM iterations ORDER BY iteration, phase DESC") == [
+        ["train", "evaluation", "train"],
+        [True, True, True],
+    ]
+    assert (run.frames, run.complete) == (EVALUATED.frames - 4, False)
+    with pytest.raises(StoreError, match="it is at 316 of 320 frames, and only finished runs are bundled"):
+        bundle_stores([store], tmp_path / "bundle")
+    assert train(EVALUATED, folder).state == "finished"
+    assert load(store).runs[0].complete
+    assert len(bundle_stores([store], tmp_path / "bundle").manifest.runs) == 1
+
+
+def test_a_run_of_an_older_bundle_that_lacks_its_last_evaluation_is_not_published_again(
+    store: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = replace(SCHEDULE, evaluation_steps=50)
+    whole = write_run(store, config_of(seed=0, schedule=schedule), THREE, evaluations=THREE)
+    lacking = write_run(store, config_of(seed=1, schedule=schedule), THREE, evaluations=THREE[:2])
+    with monkeypatch.context() as patched:
+        patched.setattr("offpiste.analysis.runs.Run.complete", True)  # as older versions had it
+        bundle_stores([store], tmp_path / "older")
+    assert [run.complete for run in load(tmp_path / "older").runs] == [True, False]
+    made = bundle_stores([tmp_path / "older"], tmp_path / "newer")
+    assert [run.name for run in made.manifest.runs] == [whole]
+    message = "it is at 1,196 of 1,200 frames, and only finished runs are bundled"
+    assert [(each.where, each.message) for each in made.left_out] == [(lacking, message)]
+    assert load(tmp_path / "newer").columns("SELECT DISTINCT run FROM iterations") == [[whole]]
 
 
 def test_a_bundle_of_a_bundle_is_the_same_bytes(store: Folder, tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ def test_a_run_under_way_is_named_and_told_whether_it_counts(store: Folder) -> N
     evidence = evidence_of(store)
     messages = {note.where: note.message for note in of_kind(notes(evidence), "unfinished run")}
     assert messages == {
-        name: "paused, at 400 of 1.2k frames; not in the scores",
-        further: "running, at 1.2k of 2.4k frames; counted at 1.2k frames, where runs are compared",
+        name: "paused, at 400 of 1,200 frames; not in the scores",
+        further: "running, at 1,200 of 2,400 frames; counted at 1.2k frames, where runs are compared",
     }
     assert [(row[0], row[4]) for row in unfinished_table(evidence).rows] == [
         (further, 0.5),

@@ -367,7 +367,8 @@ def test_runs_of_several_stores_are_kept_apart_by_store_and_name(store: Folder, 
     for number, folder in enumerate((store, other)):
         for seed in (0, 1):
             config = config_of(seed=seed, schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=number))
-            write_run(folder, config, (1.0, 2.0, 3.0 + 10 * number + seed))
+            evaluations = (0.0,) * 3 * number
+            write_run(folder, config, (1.0, 2.0, 3.0 + 10 * number + seed), evaluations=evaluations)
     bundle_stores([other], tmp_path / "bundle")
     for beside in (other.location, str(tmp_path / "bundle")):
         results = load(store, beside)

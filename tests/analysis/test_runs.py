@@ -1,7 +1,7 @@
 """When a run is complete, and which runs may be drawn or averaged together."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -10,8 +10,9 @@ from offpiste.analysis.runs import differences
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import AgentConfig, BonusConfig
 from offpiste.parsing import from_dict, to_dict
+from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import THREE, config_of, write_run
+from tests.analysis.small_store import SCHEDULE, THREE, config_of, iteration_rows, write_run
 from tests.test_fingerprints import LaterRun
 
 
@@ -21,6 +22,38 @@ def test_a_run_whose_frames_are_no_whole_steps_is_complete_at_the_last_whole_one
     results = load(store)
     assert [(run.frames, run.complete) for run in results.runs] == [(1_200, True), (1_200, False)]
     assert results.columns("SELECT complete FROM runs ORDER BY seed") == [[True, False]]
+
+
+@pytest.mark.parametrize(
+    ("trained", "evaluations", "frames"),
+    [
+        (3, [1.0, 2.0, 3.0], 1_200),
+        (3, [1.0, 2.0], 1_196),  # 300 steps but one: its last evaluation is missing
+        (3, [1.0], 796),
+        (2, [1.0, 2.0], 800),
+        (2, [1.0], 796),
+        (1, [], 396),
+    ],
+)
+def test_a_run_is_complete_once_its_last_evaluation_is(
+    trained: int, evaluations: list[float], frames: int, store: Folder
+) -> None:
+    schedule = replace(SCHEDULE, evaluation_steps=50)
+    write_run(store, config_of(seed=0, schedule=schedule), THREE[:trained], state="paused", evaluations=evaluations)
+    write_run(store, config_of(seed=1, schedule=schedule), THREE, evaluations=THREE)
+    results = load(store)
+    complete = frames == 1_200
+    assert [(run.frames, run.complete) for run in results.runs] == [(frames, complete), (1_200, True)]
+    assert [found.reached for found in summarise(results)] == [complete, True]
+
+
+def test_a_partial_evaluation_does_not_complete_a_run(store: Folder) -> None:
+    schedule = replace(SCHEDULE, evaluation_steps=50)
+    name = write_run(store, config_of(schedule=schedule), THREE, state="paused", evaluations=THREE)
+    rows = [*iteration_rows(THREE), *iteration_rows(THREE, phase="evaluation")]
+    rows[-1] = replace(rows[-1], complete=False)
+    store.below(name).put("iterations.parquet", to_parquet("iterations", map(asdict, rows)))
+    assert [(run.frames, run.complete) for run in load(store).runs] == [(1_196, False)]
 
 
 def test_runs_of_one_protocol_are_comparable_whatever_their_game_method_and_seed(store: Folder) -> None:

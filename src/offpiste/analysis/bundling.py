@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from offpiste.analysis import bundles
 from offpiste.analysis.bundles import check_fingerprints
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import LoadWarning, Run
@@ -88,10 +87,13 @@ def _read_part(folder: Folder) -> _Part:
 
 
 def _of_bundle(bundle: Bundle) -> _Part:
-    opened = bundles.read(bundle, str)
-    usable = {run.name for run in opened.runs}
-    listed = [run for run in bundle.manifest.runs if run.name in usable]
-    return _Part(listed, {table: bundle.rows(table) for table in bundle.tables}, [*opened.warnings], [])
+    results = load(bundle.folder)
+    complete = {run.name for run in results.runs if run.complete}
+    left_out = [LoadWarning("left out", run.name, _unfinished(run)) for run in results.runs if not run.complete]
+    left_out += [warning for warning in results.warnings if warning.where not in complete]
+    warnings = [warning for warning in results.warnings if warning.where in complete]
+    listed = [run for run in bundle.manifest.runs if run.name in complete]
+    return _Part(listed, {table: bundle.rows(table) for table in bundle.tables}, left_out, warnings)
 
 
 def _of_store(folder: Folder) -> _Part:
@@ -173,7 +175,7 @@ def digest(rows: Mapping[str, pa.Table]) -> str:
 def _describe(run: Run, store: Folder) -> RunRow:
     """Return what a bundle says of a run; ValueError where the run cannot be in one."""
     if not run.complete:
-        raise ValueError(f"it is at {run.frames:,} of {run.target_frames:,} frames, and only finished runs are bundled")
+        raise ValueError(_unfinished(run))
     if run.settings["results_version"] != RESULTS_VERSION:
         raise ValueError(f"it is of results version {run.settings['results_version']}, and this is {RESULTS_VERSION}")
     folder = store if run.name == "." else store.below(run.name)
@@ -183,6 +185,10 @@ def _describe(run: Run, store: Folder) -> RunRow:
     config = to_dict(check_fingerprints(stored))
     del config["machine"]
     return RunRow(run.name, json.dumps(config), run.bonus_source, stored.offpiste)
+
+
+def _unfinished(run: Run) -> str:
+    return f"it is at {run.frames:,} of {run.target_frames:,} frames, and only finished runs are bundled"
 
 
 def _read(table: str, file: Path | None) -> pa.Table:

@@ -97,7 +97,7 @@ def _unfinished(evidence: Evidence) -> Iterator[Note]:
     for run in evidence.results.runs:
         reached = evidence.summaries[run.name].reached
         if not run.complete:
-            message = f"{run.state}, at {frames_text(run.frames)} of {frames_text(run.target_frames)} frames"
+            message = f"{run.state}, at {run.frames:,} of {run.target_frames:,} frames"  # it may lack one step
             horizon = frames_text(evidence.horizons.get(run.game, run.frames))
             rest = f"counted at {horizon} frames, where runs are compared" if reached else "not in the scores"
             yield Note("unfinished run", run.name, f"{message}; {rest}")

@@ -13,6 +13,7 @@ from offpiste.analysis.results import Results
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import Opened
 from offpiste.analysis.tables import Tables
+from offpiste.config import counted_steps
 from offpiste.errors import StoreError
 from offpiste.store.bundle import open_bundle
 from offpiste.store.storage import Folder
@@ -49,18 +50,21 @@ def _with_progress(runs: Sequence[Run], tables: Tables) -> list[Run]:
     progress = {
         row["run"]: row
         for row in tables.query(
-            "SELECT run, count(*) FILTER (WHERE complete) AS whole, "
-            "coalesce(max(steps) FILTER (WHERE NOT complete), 0) AS partial_steps, "
-            "count(*) FILTER (WHERE isnan(return_mean) OR isinf(return_mean)) AS not_finite "
-            "FROM iterations WHERE phase = 'train' GROUP BY run"
+            "SELECT run, count(*) FILTER (WHERE complete AND phase = 'train') AS trained, "
+            "count(*) FILTER (WHERE complete AND phase = 'evaluation') AS evaluated, "
+            "coalesce(max(steps) FILTER (WHERE NOT complete AND phase = 'train'), 0) AS partial_steps, "
+            "count(*) FILTER (WHERE phase = 'train' AND (isnan(return_mean) OR isinf(return_mean))) AS not_finite "
+            "FROM iterations GROUP BY run"
         ).to_pylist()
     }
     found = []
     for run in runs:
-        row = progress.get(run.name, {"whole": 0, "partial_steps": 0, "not_finite": 0})
+        row = progress.get(run.name, {"trained": 0, "evaluated": 0, "partial_steps": 0, "not_finite": 0})
         size, skip = run.settings["schedule.iteration_steps"], run.settings["world.frame_skip"]
-        found.append(replace(run, frames=skip * (row["whole"] * size + min(row["partial_steps"], size - 1))))
-        if not row["whole"] and not row["partial_steps"]:
+        over = min(row["trained"], row["evaluated"]) if run.settings["schedule.evaluation_steps"] else row["trained"]
+        steps = size if row["trained"] > over else row["partial_steps"]  # all of an iteration that is being evaluated
+        found.append(replace(run, frames=skip * counted_steps(over, steps, size)))
+        if not row["trained"] and not row["partial_steps"]:
             tables.warnings.append(LoadWarning("no records", run.name, "not one iteration is recorded yet"))
         if wrong := row["not_finite"]:
             message = f"the return of {wrong} iteration{'s' * (wrong > 1)} is not a finite number"

@@ -42,7 +42,7 @@ class Run:
     """All of its settings, by dotted names, and the version of results."""
     target_frames: int
     frames: int = 0
-    """Done and recorded."""
+    """Done and recorded, as `config.counted_steps` counts: all of an iteration once its evaluation is over."""
     state: str = "unknown"
     """As its status says: running, paused, finished or failed."""
     bonus_source: str | None = None
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether it has got to its end."""
+        """Whether it has got to its end, the last evaluation included."""
         return self.has_reached(self.target_frames)
 
     @property

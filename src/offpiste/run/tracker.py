@@ -13,7 +13,7 @@ import numpy as np
 from offpiste.agent.mixing import clip_extrinsic, is_clipped
 from offpiste.agent.rainbow import Update, epsilon
 from offpiste.bonuses.base import Bonus, LoggingBonus, fault_of_scalars
-from offpiste.config import RunConfig
+from offpiste.config import RunConfig, counted_steps
 from offpiste.errors import NotFinite
 from offpiste.run.coverage import NOT_COUNTED, Coverage
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
@@ -81,12 +81,8 @@ class Tracker:
 
     @property
     def counted_steps(self) -> int:
-        """Training steps, without those by which iterations overshoot to finish an episode.
-
-        Two hundred iterations count as 50 million steps, whenever their last episodes ended.
-        """
-        size = self._config.schedule.iteration_steps
-        return (self.iteration - 1) * size + min(self._iterations["train"].steps, size - 1)
+        """Training steps, as `counted_steps` counts them."""
+        return counted_steps(self.iteration - 1, self._iterations["train"].steps, self._config.schedule.iteration_steps)
 
     def epsilon(self, step: int) -> float:
         """Return ε at a training step."""
