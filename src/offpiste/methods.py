@@ -128,7 +128,7 @@ METHODS = {
         "Oracle",
         constants={
             "atari": BonusConfig(name="oracle", scale=0.01),
-            SMALL_WORLDS: BonusConfig(name="oracle", scale=0.28),
+            SMALL_WORLDS: BonusConfig(name="oracle", scale=0.09),
         },
         bonus_class="offpiste.bonuses.oracle:Oracle",
         # on Atari 16 bytes for each of the 640 cells of 256 rooms

@@ -103,6 +103,7 @@ def test_a_small_world_is_scored_by_its_evaluation_and_a_game_by_its_training(st
     assert evidence.normalised_areas("catch", "cts").tolist() == pytest.approx([0.4, 0.4])
     assert evidence.finals("pong", "cts").tolist() == [5.0]
     assert evidence.measures == {"pong": "final", "catch": "evaluation"}
+    assert evidence.ties == {"pong": 0.0, "catch": pytest.approx(0.04)}  # a twentieth of 0.2 to 1
 
 
 def test_a_small_world_that_was_never_evaluated_is_a_game_like_any_other(store: Folder) -> None:

@@ -127,7 +127,7 @@ def test_settings_tried_are_listed_best_first(store: Folder) -> None:
             tune(store, "cts", scale, seed, score)
     evidence = evidence_of(store)
     rows = variants_table(variants(evidence)).rows
-    assert [(row[2], row[3], row[4], row[6]) for row in rows] == [
+    assert [(row[2], row[3], row[4], row[7]) for row in rows] == [
         ("beta=0.2", 2, 8.0, 1.0),
         ("beta=0.3", 2, 3.0, 0.0),
         ("beta=0.1", 2, 1.5, 0.0),

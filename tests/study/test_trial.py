@@ -73,6 +73,17 @@ def test_the_setting_with_the_best_evaluations_is_chosen_and_the_grid_is_extende
     assert seen == [[0.1, 0.32, 1.0], [3.2, 10.0]]
 
 
+def test_of_settings_whose_scores_are_equal_but_for_single_actions_that_with_the_larger_area_is_chosen(
+    tmp_path: Path,
+) -> None:
+    learned = {0.1: (0.985, 0.2), 0.32: (0.95, 0.6), 1.0: (0.93, 0.9)}  # by β, its evaluation and its area
+    for run in SIMHASH.tuning(Grid(tuple(learned)))[0].runs:
+        evaluation, area = learned[run.bonus.scale]
+        short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
+        write_run(Folder(tmp_path), short, [area, area], evaluations=[0.0, evaluation])
+    assert best_of(SIMHASH, load(tmp_path)) == {"scale": 0.32, "options": {}}
+
+
 def test_without_a_finished_run_no_setting_can_be_chosen(tmp_path: Path) -> None:
     study, _ = SIMHASH.tuning(GRID)
     write_run(Folder(tmp_path), study.runs[0], [0.0], state="running")

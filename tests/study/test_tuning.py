@@ -73,7 +73,17 @@ def test_published_constants_are_those_that_the_tuning_chose(method: str, result
 
 
 def test_a_report_lists_first_what_the_tuning_chose(results: Results) -> None:
-    tried = variants(gather(results, "tuning"))
-    first = {each.method: each for each in reversed(tried)}
-    assert first["oracle"].name == f"beta={METHODS['oracle'].constants[SMALL_WORLDS].scale}"
-    assert first["oracle"].mean == pytest.approx(0.982, abs=1e-3)  # an evaluation; returns in training are below 0.3
+    first: dict[str, tuple[float, float | None]] = {}
+    for each in variants(gather(results, "tuning")):
+        axes = dict(part.split("=") for part in each.name.split(","))
+        first.setdefault(each.method, (float(axes["beta"]), float(axes["lr"]) if "lr" in axes else None))
+    published = {method: METHODS[method].constants[SMALL_WORLDS] for method in (*BONUSES, *LADDER)}
+    assert first == {method: (bonus.scale, bonus.options.get("learning_rate")) for method, bonus in published.items()}
+
+
+def test_three_settings_of_the_oracle_are_equal_and_the_largest_area_is_chosen(results: Results) -> None:
+    oracle = [each for each in variants(gather(results, "tuning")) if each.method == "oracle"]
+    assert [each.name for each in oracle[:3]] == ["beta=0.09", "beta=0.28", "beta=0.028"]
+    assert [each.mean for each in oracle[:3]] == pytest.approx([0.98201] * 3, abs=1e-5)  # 0.99 is the best policy's
+    assert [each.area for each in oracle[:3]] == pytest.approx([0.2156, 0.2078, 0.1645], abs=1e-4)
+    assert oracle[3].mean == pytest.approx(0.787, abs=1e-3)

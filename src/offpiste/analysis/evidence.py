@@ -49,6 +49,8 @@ class Evidence:
     """Those that the runs belong to; there may be none."""
     measures: dict[str, str]
     """By game, which number of a run (`Summary`) is its score."""
+    ties: dict[str, float]
+    """By game, the difference up to which scores are equal, in points."""
     scores: Scores
     """By the measure of each game."""
     areas: Scores
@@ -154,7 +156,8 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
     by_game = _benchmarks(runs)
     benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values())
-    measures = {game: (each or PAPER).measure for game, each in (_benchmarks(tuning) | by_game).items()}
+    judged_by = {game: each or PAPER for game, each in (_benchmarks(tuning) | by_game).items()}
+    measures = {game: each.measure for game, each in judged_by.items()}
     counted = [summaries[run.name] for run in runs]
     scores = {measure: scores_by_game(counted, measure) for measure in ("final", "area", "evaluation")}
     tested = {run.arm for run in runs}
@@ -167,6 +170,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         summaries=summaries,
         benchmarks=benchmarks,
         measures=measures,
+        ties={game: each.tie_on(game) for game, each in judged_by.items()},
         scores={game: arms for game, measure in measures.items() if (arms := scores[measure].get(game))},
         areas=scores["area"],
         curves={key: found for key, found in return_curves(results).items() if key[1] in tested},

@@ -9,6 +9,7 @@ from offpiste.analysis.choice import best_first, shares_of_resamples
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
+from offpiste.analysis.scores import statistic_of
 from offpiste.config import identity
 from offpiste.methods import METHODS, PAPER_METHODS, base_run
 from offpiste.seeding import stream
@@ -50,6 +51,8 @@ class Variant:
     mean: float | None
     """Of the final scores; None where no run counts."""
     median: float | None
+    area: float | None
+    """Mean area under the training curve, by which settings with equal scores are ordered."""
     chosen: float | None
     """In which share of resamples of the seeds this setting is the best; None where no seed is common to all."""
 
@@ -93,7 +96,7 @@ def statements(evidence: Evidence, found: list[Tuning], tried: list[Variant]) ->
 
 
 def variants(evidence: Evidence) -> list[Variant]:
-    """Return the settings that were tried, of each method and game the best first."""
+    """Return the settings that were tried, of each method and game in the order of `choice.best_first`."""
     groups: dict[tuple[str, str], dict[str, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
     for run in evidence.tuning:
         found, own = evidence.summaries[run.name], groups[run.method, run.game][run.variant]
@@ -101,11 +104,22 @@ def variants(evidence: Evidence) -> list[Variant]:
             own[run.seed] = evidence.score(found), found.area
     tried = []
     for (method, game), scores in sorted(groups.items()):
-        shares = shares_of_resamples(scores, stream(0, f"report tuning {method} {game}"))
-        for name in best_first({variant: by_seed.values() for variant, by_seed in scores.items()}):
-            finals = [score for score, _ in scores[name].values()]
-            mean, median = (float(np.mean(finals)), float(np.median(finals))) if finals else (None, None)
-            tried.append(Variant(method, game, name, len(finals), mean, median, shares.get(name)))
+        tie = evidence.ties[game]
+        shares = shares_of_resamples(scores, tie, stream(0, f"report tuning {method} {game}"))
+        for name in best_first({variant: by_seed.values() for variant, by_seed in scores.items()}, tie):
+            finals, areas = zip(*scores[name].values(), strict=True) if scores[name] else ((), ())
+            tried.append(
+                Variant(
+                    method=method,
+                    game=game,
+                    name=name,
+                    seeds=len(finals),
+                    mean=statistic_of(np.mean, finals),
+                    median=statistic_of(np.median, finals),
+                    area=statistic_of(np.mean, areas),
+                    chosen=shares.get(name),
+                )
+            )
     return tried
 
 

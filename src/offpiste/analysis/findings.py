@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from offpiste.analysis.stats import LEVEL, Comparison, Interval, min_seeds
+from offpiste.worlds.scores import reference_scores
 
 MARGIN = 0.05
 """What counts as a difference, as a share of the way from random play to the top of a game's scale."""
@@ -105,6 +106,10 @@ class Benchmark:
     def games(self) -> tuple[str, ...]:
         """All of its games; those of different suites are never averaged together."""
         return (self.tuned, *self.hard, *self.easy)
+
+    def tie_on(self, game: str) -> float:
+        """Return by how much two scores on a game may differ and be equal, in the game's own points."""
+        return self.tie * reference_scores(game).span
 
     def with_form(self, method: str, form: str) -> "Benchmark":
         """Return the benchmark with another form of a method in its place."""

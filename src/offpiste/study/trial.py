@@ -11,6 +11,7 @@ from typing import Any
 from offpiste.analysis.choice import best_first
 from offpiste.analysis.load import load
 from offpiste.analysis.results import Results
+from offpiste.analysis.small_worlds import SMALL_WORLDS as BENCHMARK
 from offpiste.analysis.summary import summarise
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS, SMALL_WORLDS, choose
@@ -80,7 +81,7 @@ def tune(trial: Trial, grid: Grid, location: str, run: Callable[[Study, dict[str
 
 
 def best_of(trial: Trial, results: Results) -> dict[str, Any]:
-    """Return the setting of the bonus with the best score among the finished runs of the tuning."""
+    """Return the best setting of the bonus (`analysis/choice.py`) by the finished runs of the tuning."""
     scores: dict[str, list[tuple[float, float]]] = defaultdict(list)
     settings: dict[str, dict[str, Any]] = {}
     for summary in summarise(results):
@@ -91,7 +92,7 @@ def best_of(trial: Trial, results: Results) -> dict[str, Any]:
     if not scores:
         where = ", ".join(results.stores)
         raise OffpisteError(f"no run of the tuning in {where} is finished; `offpiste study status` shows why")
-    return settings[best_first(scores)[0]]
+    return settings[best_first(scores, BENCHMARK.tie_on(GAME))[0]]
 
 
 def _setting(settings: dict[str, Any]) -> dict[str, Any]:
