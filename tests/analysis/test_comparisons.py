@@ -1,5 +1,6 @@
 """Methods beside ε-greedy, and all of them across games: cases worked out by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,20 +8,31 @@ import pytest
 
 from offpiste.analysis.comparisons import (
     SUITE_TITLES,
+    Contrast,
     _holm,
     against_baseline,
     against_baseline_by_game,
     aggregates,
     common_games,
     correlations,
+    every_comparison,
     gains,
+    min_pairs,
+    with_calls,
 )
+from offpiste.analysis.evidence import gather
 from offpiste.analysis.findings import BASELINE
+from offpiste.analysis.load import load
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.small_worlds import SMALL_WORLDS
-from offpiste.methods import PAPER_METHODS
+from offpiste.analysis.stats import compare
+from offpiste.config import BonusConfig
+from offpiste.methods import METHODS, PAPER_METHODS, base_run
 from offpiste.store.storage import Folder
+from offpiste.study.plan import read_study
 from offpiste.worlds.games import GAMES
+from offpiste.worlds.scores import reference_scores
+from tests.analysis.small_store import write_run
 from tests.analysis.small_study import evidence_of, write_small_worlds, write_study
 
 
@@ -43,7 +55,7 @@ def test_holm_by_hand(p: list[float], rejected: list[bool]) -> None:
     assert _holm(p) == rejected
 
 
-@pytest.mark.parametrize(("seeds", "call"), [(5, "not shown"), (6, "better")])
+@pytest.mark.parametrize(("seeds", "call"), [(5, "not decidable"), (6, "better")])
 def test_a_call_is_corrected_for_all_that_were_made(store: Folder, seeds: int, call: str) -> None:
     """One comparison is two one-sided tests."""
     write_study(store, {("pong", "epsilon_greedy"): [0.0] * seeds, ("pong", "cts"): [1.0] * seeds})
@@ -196,3 +208,79 @@ def test_a_game_that_a_store_calls_like_a_set_of_games_stands_for_itself(store: 
     write_study(store, {(each, method): [1.0] for each in (game, "venture") for method in ("epsilon_greedy", "cts")})
     found = against_baseline(evidence_of(store))
     assert [(each.suite, each.games) for each in found] == [("other hard games", ("venture",)), (f"‘{game}’", (game,))]
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def contrast(method: str, wins: int, losses: int, family: str = "others") -> Contrast:
+    differences = np.array([1.0] * wins + [-1.0] * losses)
+    return Contrast("Pong", method, ("pong",), compare([differences], 0.05), family)  # type: ignore[arg-type]
+
+
+def calls_of(*rows: Contrast) -> dict[str, str]:
+    return {each.method: each.call for each in with_calls(rows, ("better",))}
+
+
+def test_published_methods_and_others_are_corrected_among_themselves() -> None:
+    """Five wins of five, p = 1/32, suffice for one method and not for the first of two."""
+    published = contrast("cts", 5, 0, "published")
+    assert calls_of(published) == {"cts": "better"}
+    assert calls_of(published, contrast("mine", 0, 5)) == {"cts": "better", "mine": "not shown"}
+    assert calls_of(published, contrast("mine", 5, 0)) == {"cts": "better", "mine": "better"}
+    assert calls_of(published, contrast("rnd", 0, 5, "published"))["cts"] == "not shown"
+    assert calls_of(contrast("mine", 5, 0), contrast("yours", 0, 5))["mine"] == "not shown"
+
+
+def test_a_method_with_too_few_pairs_for_any_call_costs_the_others_nothing() -> None:
+    few, enough = contrast("few", 4, 0), contrast("enough", 5, 0)
+    assert (min_pairs(["better"]), min_pairs(["better", "worse"])) == (5, 6)
+    assert calls_of(few, enough) == {"few": "not decidable", "enough": "better"}
+    both = with_calls([contrast("five", 5, 0), contrast("six", 0, 6)], ("better", "worse"))
+    assert [each.call for each in both] == ["not decidable", "worse"]
+
+
+def test_published_are_the_methods_of_the_published_study_with_their_constants() -> None:
+    arms = read_study(ROOT / "studies" / "small_worlds.toml").arms
+    assert set(SMALL_WORLDS.published) == {arm.name for arm in arms}
+
+
+def test_a_bonus_that_somebody_adds_moves_no_published_verdict(store: Folder) -> None:
+    """CTS on Deep Sea, p = 0.0078, is the last that Holm's correction lets through among the published methods."""
+    published = ROOT / "results" / "small_worlds"
+    alone = gather(load(published), str(published))
+    for world in SMALL_WORLDS.games:
+        run = replace(base_run(world), bonus=BonusConfig("mine:Mine"))
+        returns = [reference_scores(world).random] * (run.frames // run.schedule.iteration_steps)
+        for method, seeds in (("three_seeds", 3), ("ten_seeds", 10)):
+            for seed in range(seeds):
+                write_run(store, replace(run, method=method, seed=seed), returns, evaluations=returns)
+    beside = gather(load(store, published), store.location)
+    calls = [
+        {(each.games, each.method): (each.family, each.call, each.comparison.p_better) for each in every_comparison(of)}
+        for of in (alone, beside)
+    ]
+    assert {family for family, *_ in calls[0].values()} == {"published"}
+    assert calls[0][("deep_sea_12",), "cts"] == ("published", "better", 1 / 128)
+    added = {key: calls[1].pop(key) for key in [*calls[1]] if key[1].endswith("_seeds")}
+    assert calls[1] == calls[0]
+    assert {(method, *found[:2]) for (_, method), found in added.items()} == {
+        ("three_seeds", "others", "not decidable"),
+        ("ten_seeds", "others", "not shown"),
+    }
+    assert repr(beside.verdicts) == repr(alone.verdicts)
+
+
+def test_a_built_in_method_with_other_constants_is_none_of_the_published_ones(store: Folder) -> None:
+    own = base_run("catch", "cts")
+    for name, run in {
+        BASELINE: base_run("catch"),
+        "cts": own,
+        "rnd": replace(own, method="rnd"),  # under the name of another
+        "simhash": replace(base_run("catch", "simhash"), bonus=BonusConfig("simhash", scale=7.0)),
+    }.items():
+        assert name in METHODS
+        for seed in range(2):
+            write_run(store, replace(run, seed=seed), [0.0, 0.0], evaluations=[0.0, 0.0])
+    families = {each.method: each.family for each in against_baseline_by_game(evidence_of(store), SMALL_WORLDS)}
+    assert families == {"cts": "published", "rnd": "others", "simhash": "others"}

@@ -231,7 +231,7 @@ def test_the_lead_tells_what_is_supported_and_what_holds_beside_the_baseline(sto
     first, second = lead_sentences(evidence, against_baseline(evidence))
     assert first == "Of the paper’s seven findings these runs support two; for five they do not suffice."
     assert second == (
-        "Of the 4 comparisons with ε-greedy, these hold when all are corrected for: CTS, PixelCNN, ICM and RND do "
+        "Of the 4 comparisons with ε-greedy, these hold after correction: CTS, PixelCNN, ICM and RND do "
         "better on Montezuma’s Revenge."
     )
     assert what_was_run(evidence) == "60 runs, all complete: 5 methods on Montezuma’s Revenge."

@@ -1,7 +1,12 @@
-"""Comparisons beyond the findings: each method beside ε-greedy, aggregates over games, gains, and rankings."""
+"""Comparisons beyond the findings: each method beside ε-greedy, aggregates over games, gains, and rankings.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+Calls beside ε-greedy are corrected (Holm) among the published methods, and among all others: a method that somebody
+adds moves no call of a published one. Each family has a level of its own. A method with too few pairs to be called
+whatever its scores is in neither: it would only cost the others power.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -26,6 +31,8 @@ SUITE_TITLES = {
     "all": "paper’s games together",
 }
 RESAMPLES = 1_000
+Call = Literal["better", "worse", "not shown", "not decidable"]
+Family = Literal["published", "others"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +45,17 @@ class Contrast:
     games: tuple[str, ...]
     """Those of the set on which both have scores."""
     comparison: Comparison
-    call: Literal["better", "worse", "not shown"]
-    """Called so only where it still holds after correction for all of its family."""
+    family: Family
+    """The methods among which its call is corrected."""
+    call: Call = "not shown"
+    """Better or worse only where that still holds after correction for its family."""
     area: Comparison | None = None
     """The same pairs by the area under their training curve, where that counts too."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is called better or worse."""
+        return self.call in ("better", "worse")
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ STATISTICS = {
 
 
 def against_baseline(evidence: Evidence) -> list[Contrast]:
-    """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for all together.
+    """Return each method beside ε-greedy on each set of games, called by exact sign tests at 5% for each family.
 
     The sets are the paper's, and each game alone that belongs to no benchmark.
     """
@@ -82,7 +96,7 @@ def against_baseline(evidence: Evidence) -> list[Contrast]:
     for game in ordered_games(evidence.scores):
         if evidence.benchmark(game) is None:
             sets[unused(title(game), sets)] = (game,)
-    found: list[tuple[str, str, tuple[str, ...], Comparison]] = []
+    rows = []
     for suite, wanted in sets.items():
         for method in evidence.methods:
             games = tuple(
@@ -90,32 +104,46 @@ def against_baseline(evidence: Evidence) -> list[Contrast]:
             )
             more_than_a_suite = suite != SUITE_TITLES["all"] or len({GAMES[game].suite for game in games}) > 1
             if method != BASELINE and games and more_than_a_suite:
-                found.append((suite, method, games, compare_methods(evidence.scores, games, method)))
-    calls = _holm([p for *_, comparison in found for p in (comparison.p_better, comparison.p_worse)])
-    rows = []
-    for index, (suite, method, games, comparison) in enumerate(found):
-        call: Literal["better", "worse", "not shown"] = "not shown"
-        if calls[2 * index] != calls[2 * index + 1]:
-            call = "better" if calls[2 * index] else "worse"
-        rows.append(Contrast(suite, method, games, comparison, call))
-    return rows
+                comparison = compare_methods(evidence.scores, games, method)
+                rows.append(Contrast(suite, method, games, comparison, _family(evidence, games, method)))
+    return with_calls(rows, ("better", "worse"))
 
 
 def against_baseline_by_game(evidence: Evidence, benchmark: Benchmark) -> list[Contrast]:
-    """Return each method beside the baseline on each game of a benchmark, called better at 5% for all of a game."""
+    """Return each method beside the baseline on each game of a benchmark, called better at 5% for a family there."""
     rows = []
     for game in benchmark.games:
-        scored = [method for method in evidence.methods if evidence.finals(game, method).size]
-        others = [method for method in scored if method != benchmark.baseline and benchmark.baseline in scored]
-        found = {
-            method: compare_methods(evidence.scores, (game,), method, benchmark.baseline, tie=benchmark.tie)
-            for method in others
-        }
-        calls = _holm([comparison.p_better for comparison in found.values()])
-        for called, (method, comparison) in zip(calls, found.items(), strict=True):
-            area = compare_methods(evidence.areas, (game,), method, benchmark.baseline)
-            rows.append(Contrast(title(game), method, (game,), comparison, "better" if called else "not shown", area))
+        if not evidence.finals(game, benchmark.baseline).size:
+            continue
+        of_game = []
+        for method in evidence.methods:
+            if method != benchmark.baseline and evidence.finals(game, method).size:
+                comparison = compare_methods(evidence.scores, (game,), method, benchmark.baseline, tie=benchmark.tie)
+                area = compare_methods(evidence.areas, (game,), method, benchmark.baseline)
+                family = _family(evidence, (game,), method)
+                of_game.append(Contrast(title(game), method, (game,), comparison, family, area=area))
+        rows += with_calls(of_game, ("better",))
     return rows
+
+
+def with_calls(rows: Sequence[Contrast], calls: Sequence[Literal["better", "worse"]]) -> list[Contrast]:
+    """Return the rows with a call each, of those that are tested for, corrected for the tests of each family."""
+    decidable = [row for row in rows if row.comparison.pairs >= min_pairs(calls)]
+    called: dict[Contrast, Call] = dict.fromkeys(decidable, "not shown")
+    for family in ("published", "others"):
+        tests = [(row, call) for row in decidable if row.family == family for call in calls]
+        rejected = _holm(getattr(row.comparison, f"p_{call}") for row, call in tests)
+        called |= {row: call for (row, call), shown in zip(tests, rejected, strict=True) if shown}
+    return [replace(row, call=called.get(row, "not decidable")) for row in rows]
+
+
+def min_pairs(calls: Sequence[str]) -> int:
+    """Return the number of pairs below which no such call is possible, even of a single method that always wins."""
+    return stats.min_seeds(len(calls))
+
+
+def _family(evidence: Evidence, games: Sequence[str], method: str) -> Family:
+    return "published" if all(evidence.is_published(game, method) for game in games) else "others"
 
 
 def every_comparison(evidence: Evidence) -> list[Contrast]:

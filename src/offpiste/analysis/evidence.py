@@ -23,8 +23,9 @@ from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, differences
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
-from offpiste.config import PROTOCOL_TABLES, RunConfig
+from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
+from offpiste.methods import METHODS, base_run
 from offpiste.parsing import to_dict
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -103,6 +104,17 @@ class Evidence:
         """Return the benchmark by which runs on a game are judged, if there is one."""
         known = (each for each in self.benchmarks if game in each.games)
         return next((each for each in known if each.measure == self.measures.get(game)), None)
+
+    def is_published(self, game: str, method: str) -> bool:
+        """Return whether all runs of a method on a game are those of a published method: by name and by constants.
+
+        On the games of a benchmark these are the methods of its published study, elsewhere the rows of the table.
+        """
+        benchmark = self.benchmark(game)
+        if method not in (benchmark.published if benchmark else METHODS):
+            return False
+        constants = fingerprint(method_settings(base_run(game, method)))
+        return all(run.method_fingerprint == constants for run in self.runs if (run.game, run.method) == (game, method))
 
     def is_judged(self, benchmark: Benchmark) -> bool:
         """Return whether there is a verdict on any of a benchmark's findings."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from offpiste.analysis.stats import LEVEL, Comparison, Interval, min_seeds
+from offpiste.methods import METHODS
 from offpiste.worlds.scores import reference_scores
 
 MARGIN = 0.05
@@ -101,6 +102,8 @@ class Benchmark:
     baseline: str = BASELINE
     forms: tuple[tuple[str, str], ...] = ()
     """A method whose form its sources leave open, and its other form: a finding about it must hold of both."""
+    published: tuple[str, ...] = tuple(METHODS)
+    """The methods of its published study (`Evidence.is_published`)."""
 
     @property
     def games(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class Cell:
     """Mean normalised area under the training curve."""
     area_interval: Interval
     better: bool
-    """Whether it is shown to beat the baseline, corrected for all methods on the game."""
+    """Whether it is shown to beat the baseline, corrected for the methods of its family on the game."""
     found: int
     """Runs whose training reached the goal."""
     goal_frame: float

@@ -86,7 +86,7 @@ class Results:
         return [verdict for found in self.evidence().verdicts.values() for verdict in found]
 
     def comparisons(self) -> "list[Contrast]":
-        """Return each method beside ε-greedy, on sets of games and on single ones, corrected for all of a family."""
+        """Return each method beside ε-greedy, on sets of games and on single ones, corrected within its family."""
         from offpiste.analysis.comparisons import every_comparison
 
         return every_comparison(self.evidence())

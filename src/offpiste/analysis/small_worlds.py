@@ -136,4 +136,5 @@ SMALL_WORLDS = Benchmark(
     noun="worlds",
     tie=MARGIN,
     caveat="This is about eight small worlds, and not about Atari games.",
+    published=(BASELINE, "noisy_nets", *BONUSES, *LADDER),
 )

@@ -19,6 +19,14 @@ _COMPARED: dict[str, Callable[[Contrast], Any]] = {
     "p better": lambda each: each.comparison.p_better,
 }
 """Columns of every table of methods beside ε-greedy."""
+_CALLED: dict[str, Callable[[Contrast], Any]] = {
+    "corrected among": lambda each: f"{each.family} methods" if each.family == "published" else each.family,
+    "called": lambda each: _call(each),
+}
+_FAMILIES = (
+    "Published methods with their published constants are one family and all others another, so that a method which is "
+    "added moves no published call. Methods with too few pairs for any call are in neither."
+)
 
 
 def claims_table(evidence: Evidence) -> Table:
@@ -63,13 +71,13 @@ def contrast_table(found: Sequence[Contrast]) -> Table:
         "games": lambda each: each.suite,
         **_COMPARED,
         "p worse": lambda each: each.comparison.p_worse,
-        f"corrected for {2 * len(found)} tests": lambda each: each.call,
+        **_CALLED,
     }
     note = (
         "Pairs are of equal seeds. Differences are normalised, or in points on a game without reference scores. "
         "All intervals are exact at 95%, each by itself. A method is called better or worse only where that holds at "
-        f"5% for all {2 * len(found)} sign tests of this table together (Holm’s correction); a finding above, tested "
-        "by itself, takes less."
+        f"5% for the sign tests of its family in this table together (Holm’s correction). {_FAMILIES} A finding above, "
+        "tested by itself, takes less."
     )
     return table_of("against_epsilon_greedy", found, columns, note)
 
@@ -79,15 +87,15 @@ def contrast_by_game_table(found: Sequence[Contrast]) -> Table:
     columns: dict[str, Callable[[Contrast], Any]] = {
         "world": lambda each: each.suite,
         **_COMPARED,
-        "called": lambda each: each.call,
+        **_CALLED,
         "area, median difference": lambda each: each.area.difference if each.area else None,
         "area, exact interval": lambda each: each.area.difference_interval if each.area else None,
     }
     note = (
         "Pairs are of equal seeds. Differences are normalised; scores within the margin of each other are equal. All "
-        "intervals are exact at 95%, each by itself. A method is called better only where that holds at 5% for all "
-        "methods on that world together (Holm’s correction). Areas are those under the training curves; they only "
-        "describe."
+        "intervals are exact at 95%, each by itself. A method is called better only where that holds at 5% for its "
+        f"family on that world together (Holm’s correction). {_FAMILIES} Areas are those under the training curves; "
+        "they only describe."
     )
     return table_of("against_epsilon_greedy_by_world", found, columns, note)
 
@@ -113,6 +121,11 @@ def correlation_table(found: Sequence[Correlation]) -> Table:
         "bootstrap": lambda each: each.interval,
     }
     return table_of("rank_correlation", found, columns)
+
+
+def _call(found: Contrast) -> str:
+    pairs = found.comparison.pairs
+    return f"not decidable with {pairs} pair{'s' * (pairs != 1)}" if found.call == "not decidable" else found.call
 
 
 def _verdicts(evidence: Evidence) -> Iterator[Verdict]:

@@ -51,8 +51,8 @@ def improvement_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing
     """Return the probability of improvement over ε-greedy on each set of games."""
     caption = (
         "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half: the paper’s "
-        "robustness. Bars are exact 95% intervals, each by itself; a filled marker is a difference that holds when "
-        "all are corrected for."
+        "robustness. Bars are exact 95% intervals, each by itself; a filled marker is a difference that holds after "
+        "correction."
     )
     return _improvement(evidence, found, "improvement", "Probability of improvement over ε-greedy", caption)
 
@@ -61,8 +61,8 @@ def improvement_by_world_figure(evidence: Evidence, found: Sequence[Contrast]) -
     """Return the probability of improvement over ε-greedy on each small world."""
     caption = (
         "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half. Bars are exact "
-        "95% intervals, each by itself; a filled marker is a method that beats ε-greedy when all methods on that world "
-        "are corrected for."
+        "95% intervals, each by itself; a filled marker is a method that beats ε-greedy after correction for the "
+        "methods on that world."
     )
     heading = "Probability of improvement over ε-greedy, world by world"
     return _improvement(evidence, found, "improvement_by_world", heading, caption)
@@ -81,7 +81,7 @@ def _improvement(evidence: Evidence, found: Sequence[Contrast], name: str, headi
             for each in found:
                 if each.suite == suite:
                     share, interval = each.comparison.probability, each.comparison.probability_interval
-                    marks = {"markerfacecolor": "none"} if each.call == "not shown" else {}
+                    marks = {} if each.is_shown else {"markerfacecolor": "none"}
                     draw_interval(axes, methods.index(each.method), share, interval, drawn[each.method], **marks)
             _method_rows(axes, methods, short(suite))
             axes.set_xlim(-0.04, 1.04)

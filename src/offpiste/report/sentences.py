@@ -1,6 +1,6 @@
 """What a report says in sentences, at its top."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from offpiste.analysis.comparisons import Contrast
@@ -107,7 +107,7 @@ def _beside_baseline(compared: Sequence[Contrast]) -> str:
         return "Nothing is compared yet: that takes ε-greedy and another method on the same game."
     shown: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each in compared:
-        if each.call != "not shown":
+        if each.is_shown:
             shown[each.call, each.suite].append(label(each.method))
     many = f"the {len(compared)} comparisons" if len(compared) > 1 else "the one comparison"
     if shown:
@@ -116,11 +116,13 @@ def _beside_baseline(compared: Sequence[Contrast]) -> str:
             f"{suite}"
             for (call, suite), methods in shown.items()
         ]
-        return f"Of {many} with ε-greedy, these hold when all are corrected for: {'; '.join(parts)}."
-    pairs, needed = max(each.comparison.pairs for each in compared), min_seeds(2 * len(compared))
+        return f"Of {many} with ε-greedy, these hold after correction: {'; '.join(parts)}."
+    families = Counter(each.family for each in compared)
+    pairs = max(each.comparison.pairs for each in compared)
+    needed = min(min_seeds(2 * size) for size in families.values())
     are = "is" if pairs == 1 else "are"
     why = f": that takes {needed} pairs of seeds, and there {are} {pairs} at most" if pairs < needed else ""
-    return f"Of {many} with ε-greedy, none shows a difference when all are corrected for{why}."
+    return f"Of {many} with ε-greedy, none shows a difference after correction{why}."
 
 
 def count_of(number: int, what: str) -> str:
