@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from matplotlib.lines import Line2D
 
 from offpiste.analysis.names import frames_text, label, ordered_games, ordered_methods, spell_out, title
 from offpiste.analysis.small_worlds import LADDER
@@ -29,9 +30,35 @@ def test_a_method_of_somebodys_own_keeps_its_look_beside_those_of_the_paper() ->
     assert looks(["mine"])["mine"] == looks(["mine", *PAPER_METHODS])["mine"]
 
 
-def test_no_two_of_forty_methods_look_alike() -> None:
-    found = looks([*PAPER_METHODS, *(f"bonus_{number}" for number in range(34))])
-    assert len({(look.colour, look.dashes, look.marker) for look in found.values()}) == 40
+STRANGERS = [f"bonus_{number}" for number in range(35)]
+
+
+def test_as_lines_and_as_points_no_two_of_our_methods_and_35_others_look_alike() -> None:
+    """Points have no dashes, and short lines no markers."""
+    found = looks([*METHODS, *STRANGERS]).values()
+    assert len({(look.colour, look.dashes) for look in found}) == len(METHODS) + 35
+    assert len({(look.colour, look.marker) for look in found}) == len(METHODS) + 35
+
+
+def test_whatever_it_is_called_a_bonus_of_somebodys_own_has_no_published_methods_colour_and_dashes() -> None:
+    ours = {(look.colour, look.dashes) for look in looks(METHODS).values()}
+    alone = {(look.colour, look.dashes) for number in range(500) for look in looks([f"mine_{number}"]).values()}
+    assert len(alone) == 35
+    assert not alone & ours
+
+
+def test_a_look_depends_on_the_name_alone_unless_two_names_give_the_same() -> None:
+    alone = {name: looks([name])[name] for name in STRANGERS}
+    together = looks([*reversed(STRANGERS), *METHODS])
+    first = {(look.colour, look.dashes): name for name, look in sorted(alone.items(), reverse=True)}
+    kept = [name for name in STRANGERS if together[name] == alone[name]]
+    assert set(first.values()) <= set(kept)
+    assert len(first) < len(STRANGERS)  # or nothing would have been displaced
+
+
+def test_every_look_can_be_drawn() -> None:
+    for look in looks([*METHODS, *STRANGERS]).values():
+        Line2D([0], [0], color=look.colour, linestyle=look.dashes, marker=look.marker)
 
 
 def test_more_methods_than_there_are_looks_are_still_drawn() -> None:

@@ -212,7 +212,7 @@ def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[st
         scores, look = np.sort(evidence.finals(game, method)), drawn[method]
         spread = (np.arange(scores.size) % 3 - 1) * 0.13 if scores.size > 1 else np.zeros(1)
         points = {"color": look.colour, "marker": look.marker, "linestyle": "", "alpha": 0.75, "markeredgewidth": 0}
-        axes.plot(column + spread, scores, **points)  # type: ignore[arg-type]
+        axes.plot(column + spread, scores, **points)
         axes.plot([column - 0.32, column + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
     tidy(axes, "evaluation" if evidence.measures.get(game) == "evaluation" else "final score")
     low, high = axes.get_ylim()

@@ -27,11 +27,10 @@ PAGE_COLOURS = {
 }
 """What a colour of a figure is on the page, where the reader's setting decides."""
 
-ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
     "#E69F00",
     "#56B4E9",
     "#009E73",
-    "#F0E442",
     "#0072B2",
     "#D55E00",
     "#CC79A7",
@@ -46,10 +45,12 @@ class Look:
     colour: str
     dashes: Any
     """As matplotlib writes line styles."""
-    marker: str
+    marker: Any
+    """As matplotlib writes markers."""
 
 
-SOLID, DASHED, DOTTED, DASH_DOTTED, LONG = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
+SOLID, DASHED, DOTTED, DASH_DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5))
+LONG, LONG_DOTTED, DASH_DOT_DOTTED = (0, (8, 2)), (0, (8, 1.5, 1, 1.5)), (0, (4, 1.5, 1, 1.5, 1, 1.5))
 _OWN: dict[str, tuple[str, Any, str]] = {
     "epsilon_greedy": (INK, SOLID, "o"),
     "noisy_nets": (ORANGE, DASHED, "s"),
@@ -64,30 +65,51 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "oracle_episodic": (MUTED, DOTTED, ">"),
     "oracle_product": (MUTED, DASH_DOTTED, "h"),
 }
-# Others differ from these in their marker, and from each other in colour and dashes together.
 _OTHERS = [
     (colour, dashes, marker)
     for (dashes, marker), colour in itertools.product(
-        ((LONG, "d"), (DOTTED, "H"), (DASH_DOTTED, "p"), (SOLID, "8"), (DASHED, "d")),
-        (PURPLE, GREEN, VERMILION, BLUE, ORANGE, SKY, YELLOW),
+        (
+            (LONG, "d"),
+            (LONG_DOTTED, (4, 1, 0)),  # a star of four points, below of six
+            (DASH_DOT_DOTTED, "<"),
+            (DASHED, "p"),
+            (DASH_DOTTED, (6, 1, 0)),
+            (DOTTED, ">"),
+            (SOLID, "o"),
+        ),
+        (PURPLE, GREEN, VERMILION, BLUE, ORANGE, SKY),
     )
+    if (colour, dashes) not in {own[:2] for own in _OWN.values()}
 ]
+"""Looks of all other methods: no two share colour and dashes, nor colour and marker, and none shares either with ours.
+Yellow is left out, which is hard to see on white."""
 _SERIES = {"dopamine tf": "Dopamine TF, published", "dopamine jax": "Dopamine JAX, published"}
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return how methods are drawn: ours always alike, any other by its name, unless another took that look."""
+    """Return how methods are drawn: ours always alike, any other by its name.
+
+    Of several others whose names give the same look, the first by name has it and the rest take looks that are free.
+    """
+    names = ordered_methods(methods)
+    wanted = {name: _wanted(name) for name in names if name not in _OWN}
+    taken = {index: name for name, index in reversed(wanted.items())}
+    free = [index for index in range(len(_OTHERS)) if index not in taken]
     found = {}
-    free = dict.fromkeys(range(len(_OTHERS)))
-    for name in ordered_methods(methods):
+    for name in names:
         if name in _OWN:
             found[name] = Look(label(name), *_OWN[name])
             continue
-        wanted = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(_OTHERS)
-        index = min(free, key=lambda index: (index - wanted) % len(_OTHERS)) if free else wanted
-        free.pop(index, None)
+        index = wanted[name]
+        if taken[index] != name and free:
+            index = min(free, key=lambda each: (each - wanted[name]) % len(_OTHERS))
+            free.remove(index)
         found[name] = Look(label(name), *_OTHERS[index])
     return found
+
+
+def _wanted(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(_OTHERS)
 
 
 def series_look(series: str) -> Look:
