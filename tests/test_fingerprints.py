@@ -22,6 +22,7 @@ from offpiste.config import (
 )
 from offpiste.methods import METHODS, base_run
 from offpiste.parsing import Range, from_dict, to_dict
+from offpiste.worlds.registry import SUITES
 
 RESULTS = Path(__file__).parents[1] / "results"
 ATARI, DEEP_SEA = "f013b7d5a134", "dfaad4a7f3f0"
@@ -82,6 +83,18 @@ def test_a_run_of_an_older_version_reads_and_has_the_fingerprints_that_it_was_gi
     assert fingerprint(method_settings(config)) == about["method_fingerprint"]
     protocol = protocol_settings(config) | {"results_version": about["results_version"]}
     assert fingerprint(protocol) == about["protocol_fingerprint"]
+
+
+def test_published_runs_of_the_small_worlds_are_of_their_methods_as_they_are() -> None:
+    listed = json.loads((RESULTS / "small_worlds" / "manifest.json").read_text(encoding="utf-8"))["runs"]
+    found = {
+        (*run["name"].split("/")[:2], run["protocol_fingerprint"], run["method_fingerprint"])
+        for run in listed
+        if run["name"].count("/") == 2  # those of the tuning have a variant
+    }
+    assert found == {
+        (game, method, *prints(base_run(game, method))) for game in SUITES["small_worlds"] for method in METHODS
+    }
 
 
 @dataclass(frozen=True)
