@@ -29,6 +29,8 @@ ACTION_COUNTS = {
     "space_invaders": 6,
     "hero": 18,
 }
+FOR_SEVERAL_PLAYERS = ("combat", "joust", "maze_craze", "warlords")
+"""ROMs that ale-py ships, but that ALE cannot play alone."""
 
 
 def grey(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -284,6 +286,12 @@ def test_the_same_seed_plays_the_same_game() -> None:
 def test_a_misspelt_game_is_refused_with_the_right_spelling() -> None:
     with pytest.raises(ConfigError, match=r"no game named 'montezuma_revenje'; did you mean 'montezuma_revenge'\?"):
         AtariGame("montezuma_revenje", WorldConfig(), stream(0, "world"))
+
+
+@pytest.mark.parametrize("name", FOR_SEVERAL_PLAYERS)
+def test_a_game_that_cannot_be_played_alone_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"ALE cannot play {name}, which is for more than one player"):
+        AtariGame(name, WorldConfig(), stream(0, "world"))
 
 
 @pytest.mark.parametrize("name", ["pong", "breakout"])

@@ -13,7 +13,7 @@ class Arguments:
     """List the twelve games of the paper and the worlds outside the ALE, with the scores of a random policy and of a
     human or the optimal policy.
 
-    Any other ALE game can be trained, too.
+    Any other ALE game for one player can be trained, too.
     """
 
     every: tyro.conf.FlagCreatePairsOff[bool] = False

@@ -173,6 +173,8 @@ def start_emulator(game: str, seed: int) -> ALEInterface:
     path = roms.get_rom_path(game)
     if path is None:
         raise ConfigError(f"ale-py has no ROM of {game}; reinstall ale-py")
+    if ALEInterface.isSupportedROM(path) is None:  # `loadROM` would end the process
+        raise ConfigError(f"ALE cannot play {game}, which is for more than one player; choose another game")
     emulator.loadROM(path)
     return emulator
 
