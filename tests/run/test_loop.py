@@ -196,10 +196,10 @@ def test_the_logged_return_is_unclipped_and_the_stored_reward_clipped() -> None:
     assert row.first_reward_step is not None
 
 
-@pytest.mark.parametrize("evaluation_steps", [0, 30])
-def test_a_loop_restored_at_any_step_continues_as_if_nothing_had_happened(evaluation_steps: int) -> None:
+@pytest.mark.parametrize(("game", "evaluation_steps"), [("montezuma_revenge", 0), ("qbert", 30)])
+def test_a_loop_restored_at_any_step_continues_as_if_nothing_had_happened(game: str, evaluation_steps: int) -> None:
     schedule = ScheduleConfig(iteration_steps=100, evaluation_steps=evaluation_steps)
-    config = small_run(bonus=BonusConfig(name="stub"), schedule=schedule)
+    config = small_run(game=game, bonus=BonusConfig(name="stub"), schedule=schedule)
     original = Loop(config, NumberedBonus())
     for steps in (1, 57, 120, 260):  # before learning, after it, past the first iteration, past the wrap-around
         take(original, steps)

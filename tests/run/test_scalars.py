@@ -19,7 +19,7 @@ from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attr
 from offpiste.run.tracker import Tracker
 from offpiste.run.train import train
 from offpiste.store import arrays
-from offpiste.store.manifests import read_manifest
+from offpiste.store.manifests import FORMAT, read_manifest
 from offpiste.store.parquet import from_parquet
 from offpiste.store.rows import LOGGED, TABLES
 from offpiste.store.run_folder import read_config
@@ -253,7 +253,7 @@ def test_a_store_of_format_1_loads_with_empty_tables_and_without_a_warning(forma
 def test_a_run_of_format_1_is_resumed_and_scalars_and_cells_begin_there(format_1: Folder) -> None:
     config = read_config(format_1)
     assert train(RunConfig(**{**vars(config), "frames": 250}), format_1).state == "finished"
-    assert read_manifest(format_1, format_1.list("manifests")[-1])["format"] == 2
+    assert read_manifest(format_1, format_1.list("manifests")[-1])["format"] == FORMAT
     results = load(format_1)
     assert results.columns("SELECT max(end_step) FROM iterations") == [[274]]
     assert results.columns("SELECT min(end_step), max(end_step) FROM scalars WHERE name = 'cells'") == [[124], [272]]

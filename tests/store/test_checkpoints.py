@@ -17,7 +17,7 @@ from offpiste.store import documents, layout
 from offpiste.store.attempts import attempt_names, attempt_order, begin_attempt, read_attempts
 from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_object, newest_whole
 from offpiste.store.documents import checksum
-from offpiste.store.manifests import Foreign, manifest_names, read_manifest, write_manifest
+from offpiste.store.manifests import FORMAT, Foreign, manifest_names, read_manifest, write_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from tests.late_writer import every_sleep
@@ -191,7 +191,7 @@ def changed_key(data: bytes) -> bytes:
         (lambda _: b"12", "is truncated or damaged"),
         (lambda data: b"\xff" + data, "is truncated or damaged"),
         (changed_key, "is damaged: its checksum differs"),
-        (lambda data: data.replace(b'"format": 2', b'"format": 9'), "must have format 1 or 2, got 9"),
+        (lambda data: data.replace(b'"format": 3', b'"format": 9'), "must have format 1 or 2 or 3, got 9"),
     ],
     ids=["truncated", "empty", "a number", "not text", "one key changed", "of a later version"],
 )
@@ -683,7 +683,7 @@ def test_an_entry_of_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, entr
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "run" / "objects").mkdir(parents=True)
     secret = {"name": "objects/x", "bytes": 6, "blake2b": checksum(b"secret")}
-    content = {"format": 2, "step": 1, "attempt": "000001-abcdef", "objects": {"agent": secret | entry}}
+    content = {"format": FORMAT, "step": 1, "attempt": "000001-abcdef", "objects": {"agent": secret | entry}}
     write_manifest(folder, "000000000001-000001-abcdef.json", content)
     with pytest.raises(
         CheckpointError, match=r"manifests/000000000001-000001-abcdef\.json is damaged: agent\.|setting"
@@ -695,7 +695,7 @@ def test_an_entry_of_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, entr
     "content", [{}, {"objects": []}, {"objects": {}, "step": -1}, {"objects": {"a": 1}, "step": 1}]
 )
 def test_a_manifest_without_step_or_objects_is_damaged(tmp_path: Path, content: dict[str, Any]) -> None:
-    write_manifest(Folder(tmp_path), "000000000001-000001-abcdef.json", {"format": 2} | content)
+    write_manifest(Folder(tmp_path), "000000000001-000001-abcdef.json", {"format": FORMAT} | content)
     with pytest.raises(CheckpointError, match=r"000001-abcdef\.json is damaged"):
         newest_whole(Folder(tmp_path))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from ale_py import Action, ALEInterface
+from ale_py import Action, ALEInterface, ALEState
 from numpy.typing import NDArray
 
 from offpiste.config import WorldConfig
@@ -40,6 +40,9 @@ class FakeEmulator:
 
     def getScreenGrayscale(self, screen: NDArray[np.uint8]) -> None:  # noqa: N802
         screen[:] = self.brightness(self.frame)
+
+    def cloneState(self, *, include_rng: bool) -> ALEState:  # noqa: N802
+        return ALEState()
 
     def reset_game(self) -> None:
         self.frame = 0

@@ -10,58 +10,108 @@ import numpy as np
 import pytest
 
 from offpiste.config import WorldConfig
-from offpiste.errors import ConfigError
-from offpiste.seeding import stream
+from offpiste.errors import CheckpointError, ConfigError
+from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
-from offpiste.worlds.atari import AtariGame
+from offpiste.worlds.atari import AtariGame, known_games
+from offpiste.worlds.games import GAMES
+from tests.worlds.test_atari import FOR_SEVERAL_PLAYERS
 from tests.worlds.trajectory import fresh_game, play_on, random_moments, reference
 
-STEPS_AFTER = 100
 REPOSITORY = Path(__file__).parents[2]
+SAVED_IN_PART = ("qbert", "tetris")
+"""Where the emulator's own saved state is not enough: in ale-py 0.12.1 it lacks whether a frame was finished."""
 
 
-def diverging(name: str, count: int, steps: int) -> list[int]:
-    """Return the moments whose restored game differs from the reference within a hundred steps."""
-    actions, digests, snapshots = reference(name, steps, random_moments(count, steps))
-    assert len(snapshots) == count
+def diverging(name: str, restores: int, steps: int, steps_after: int, config: WorldConfig) -> list[int]:
+    """Return the moments from which a restored game takes another course than the game that was saved.
+
+    One game is restored again and again, each time from wherever it has got to; the first time it is fresh.
+    """
+    moments = random_moments(restores, steps, steps_after)
+    actions, digests, snapshots = reference(name, steps, moments, config)
+    game = fresh_game(name, config)
     wrong = []
     for moment, snapshot in snapshots.items():
-        game = fresh_game(name)
         game.restore(snapshot)
-        until = moment + STEPS_AFTER
-        if play_on(game, actions[moment:until]) != digests[moment:until]:
+        until = moment + steps_after
+        if game.snapshot() != snapshot or play_on(game, actions[moment:until]) != digests[moment:until]:
             wrong.append(moment)
     return wrong
 
 
-def test_a_restored_game_continues_as_the_saved_one() -> None:
-    assert diverging("montezuma_revenge", count=5, steps=400) == []
+@pytest.mark.parametrize("name", [*SAVED_IN_PART, *GAMES])
+def test_a_restored_game_continues_as_the_saved_one(name: str) -> None:
+    config = WorldConfig(episode_frames=80)
+    assert diverging(name, restores=3, steps=60, steps_after=25, config=config) == []
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", ["montezuma_revenge", "freeway", "seaquest"])
-def test_none_of_200_restores_into_fresh_emulators_diverges(name: str) -> None:
-    assert diverging(name, count=200, steps=3000) == []
+@pytest.mark.parametrize("name", sorted({*known_games()} - {*FOR_SEVERAL_PLAYERS}))
+def test_none_of_300_restored_games_diverges(name: str) -> None:
+    config = WorldConfig(episode_frames=200)
+    assert diverging(name, restores=300, steps=1500, steps_after=8, config=config) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("montezuma_revenge", 3),
-        *(pytest.param(name, 8, marks=pytest.mark.exhaustive) for name in ("montezuma_revenge", "freeway", "seaquest")),
-    ],
-)
-def test_no_restore_into_a_fresh_process_diverges(name: str, count: int, tmp_path: Path) -> None:
-    actions, digests, snapshots = reference(name, 3000, random_moments(count, 3000))
+@pytest.mark.parametrize("name", ["montezuma_revenge", "qbert"])
+def test_no_game_that_is_restored_in_a_fresh_process_diverges(name: str, tmp_path: Path) -> None:
+    actions, digests, snapshots = reference(name, 1000, random_moments(2, 1000, 100))
     for moment, snapshot in snapshots.items():
-        until = moment + STEPS_AFTER
+        until = moment + 100
         file = tmp_path / f"{moment}"
         file.write_bytes(snapshot)
         script = [sys.executable, "-m", "tests.worlds.trajectory", name, str(file)]
         arguments = ",".join(str(action) for action in actions[moment:until])
         shown = subprocess.run([*script, arguments], cwd=REPOSITORY, check=True, capture_output=True, text=True)
         assert shown.stdout.split() == digests[moment:until], f"diverged after step {moment}"
+
+
+def test_a_game_that_was_never_reset_is_restored_too() -> None:
+    saved = AtariGame("qbert", WorldConfig(), stream(0, "world"))
+    restored = fresh_game("qbert")
+    play_after_reset(restored, steps=10)
+    restored.restore(saved.snapshot())
+    assert play_after_reset(restored, steps=20) == play_after_reset(saved, steps=20)
+    assert restored.snapshot() == saved.snapshot()
+
+
+def play_after_reset(game: AtariGame, steps: int) -> list[str]:
+    """Begin an episode and return the digests of its first steps."""
+    game.reset()
+    return play_on(game, [step % game.action_count for step in range(steps)])
+
+
+def test_a_snapshot_of_checkpoint_format_2_is_restored_and_exact_from_the_next_reset_on() -> None:
+    saved = AtariGame("freeway", WorldConfig(), stream(0, "world"))
+    play_after_reset(saved, steps=20)
+    emulator = saved._emulator.cloneState(include_rng=True).serialize()
+    format_2 = arrays.pack(
+        {
+            "game": "freeway",
+            "emulator": np.frombuffer(emulator, np.uint8),
+            "stack": saved.observation,
+            "held_action": 1,
+            "episode_steps": 20,
+            "generator": generator_state(saved.np_random),
+        }
+    )
+    restored = fresh_game("freeway")
+    restored.restore(format_2)
+    assert np.array_equal(restored.observation, saved.observation)
+    again = fresh_game("freeway")
+    again.restore(restored.snapshot())
+    assert play_after_reset(restored, steps=20) == play_after_reset(saved, steps=20) == play_after_reset(again, 20)
+    assert restored.snapshot() == saved.snapshot()
+
+
+def test_an_emulator_that_plays_an_episode_in_another_way_is_refused() -> None:
+    game = fresh_game("freeway")
+    play_after_reset(game, steps=5)
+    saved = arrays.unpack(game.snapshot())
+    saved["frame_actions"][:] = 2  # down, where the chicken went up
+    with pytest.raises(CheckpointError, match="install the version of ale-py with which the run was trained"):
+        game.restore(arrays.pack(saved))
 
 
 def test_a_restored_game_begins_the_same_next_episodes() -> None:
@@ -140,8 +190,8 @@ def test_a_snapshot_holds_arrays_and_plain_values_and_no_pickle(monkeypatch: pyt
         fresh_game("freeway").restore(snapshot)
     contents = arrays.unpack(snapshot)
     kinds = {key: value.dtype for key, value in contents.items() if isinstance(value, np.ndarray)}
-    assert kinds == {"emulator": np.uint8, "stack": np.uint8}
-    for data in (snapshot, contents["emulator"].tobytes()):
+    assert kinds == {"before_episode": np.uint8, "frame_actions": np.uint8, "ram": np.uint8, "stack": np.uint8}
+    for data in (snapshot, contents["before_episode"].tobytes()):
         with pytest.raises((pickle.UnpicklingError, EOFError, ValueError)):
             pickle.loads(data)  # noqa: S301 (it must fail)
 

@@ -11,10 +11,12 @@ from offpiste.config import WorldConfig
 from offpiste.seeding import stream
 from offpiste.worlds.atari import AtariGame
 
+PAPER = WorldConfig()
 
-def fresh_game(name: str) -> AtariGame:
+
+def fresh_game(name: str, config: WorldConfig = PAPER) -> AtariGame:
     """Return a game that shares no randomness with any that is compared with it."""
-    return AtariGame(name, WorldConfig(), stream(999, "another world"))
+    return AtariGame(name, config, stream(999, "another world"))
 
 
 def play_on(game: AtariGame, actions: Sequence[int]) -> list[str]:
@@ -30,9 +32,11 @@ def play_on(game: AtariGame, actions: Sequence[int]) -> list[str]:
     return digests
 
 
-def reference(name: str, steps: int, moments: Sequence[int]) -> tuple[list[int], list[str], dict[int, bytes]]:
+def reference(
+    name: str, steps: int, moments: Sequence[int], config: WorldConfig = PAPER
+) -> tuple[list[int], list[str], dict[int, bytes]]:
     """Play at random; return the actions, what was seen, and a snapshot taken before each of the moments."""
-    game = AtariGame(name, WorldConfig(), stream(0, "world"))
+    game = AtariGame(name, config, stream(0, "world"))
     game.reset()
     actions = [int(action) for action in stream(0, "actions").integers(game.action_count, size=steps)]
     digests: list[str] = []
@@ -44,11 +48,9 @@ def reference(name: str, steps: int, moments: Sequence[int]) -> tuple[list[int],
     return actions, digests, snapshots
 
 
-def random_moments(count: int, steps: int) -> list[int]:
-    """Return so many different moments, sorted, each with at least a hundred steps to follow."""
-    return sorted(
-        int(moment) for moment in stream(0, "moments").choice(np.arange(1, steps - 100), count, replace=False)
-    )
+def random_moments(count: int, steps: int, steps_after: int) -> list[int]:
+    """Return so many different moments, sorted, each with so many steps to follow."""
+    return sorted(stream(0, "moments").choice(np.arange(1, steps - steps_after), count, replace=False).tolist())
 
 
 if __name__ == "__main__":  # game, file of the snapshot, actions: prints what the restored game shows

@@ -14,9 +14,10 @@ from offpiste.store.attempts import attempt_order
 from offpiste.store.documents import checksum
 from offpiste.store.storage import Folder
 
-FORMAT = 2
-READABLE_FORMATS = (1, 2)
-"""Format 1 has no objects `scalars` and `cells`, and no scalars among the records."""
+FORMAT = 3
+READABLE_FORMATS = (1, 2, 3)
+"""Format 1 has no objects `scalars` and `cells`, and no scalars among the records; formats 1 and 2 hold the state of an
+Atari emulator and not the actions that led there."""
 MAX_MANIFEST_BYTES = 2**26
 MAX_OBJECT_BYTES = 2**31
 MAX_STEP = 10**13

@@ -4,6 +4,10 @@ The protocol is Dopamine's (Machado et al., 2018): sticky actions, frame skip 4,
 screens in grey, area-averaged to 84×84, stacks of four, no end at the loss of a life. Departures: sticky actions are
 drawn here and not by the emulator, whose saved state lacks the action it would repeat; and the last frame of an
 episode, which no agent learns from, is the final screen.
+
+A snapshot holds the emulator's state before the episode and the action of each frame since; restoring replays them. The
+state alone does not do: in ale-py 0.12.1 it lacks what the video chip has drawn of a frame, and whether it was finished
+(`myPartialFrameFlag`), so Q*bert and Tetris take another course in a fresh emulator. A reset sets all of this anew.
 """
 
 from typing import Any
@@ -15,7 +19,7 @@ from ale_py import ALEInterface, ALEState, LoggerMode, roms
 from numpy.typing import NDArray
 
 from offpiste.config import WorldConfig
-from offpiste.errors import ConfigError, did_you_mean
+from offpiste.errors import CheckpointError, ConfigError, did_you_mean
 from offpiste.seeding import generator_state, restore_generator
 from offpiste.store import arrays
 
@@ -49,6 +53,8 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._stack = np.zeros(self.state_shape, np.uint8)
         self._held_action = _NOOP
         self._episode_steps = 0
+        self._before_episode: ALEState | None = None  # None until the first reset
+        self._frame_actions = bytearray()  # of this episode, one for each frame
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
@@ -84,7 +90,9 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         super().reset(seed=seed, options=options)
         if seed is not None:
             self._emulator = start_emulator(self.name, int(self.np_random.integers(2**31)))
+        self._before_episode = self._emulator.cloneState(include_rng=True)
         self._emulator.reset_game()
+        self._frame_actions.clear()
         self._held_action = _NOOP
         self._episode_steps = 0
         self._read_one_screen()
@@ -101,6 +109,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         for frame in range(skip):
             if self.np_random.random() >= self.config.sticky_action_probability:
                 self._held_action = wanted
+            self._frame_actions.append(self._held_action)
             reward += self._emulator.act(self._held_action)
             game_over = self._emulator.game_over()
             if game_over:
@@ -119,11 +128,18 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def snapshot(self) -> bytes:
         """Return the complete state of the game, its generator included."""
-        emulator = self._emulator.cloneState(include_rng=True).serialize()
+        if self._before_episode is None:
+            progress = {"emulator": _serialised(self._emulator.cloneState(include_rng=True))}
+        else:
+            progress = {
+                "before_episode": _serialised(self._before_episode),
+                "frame_actions": np.frombuffer(bytes(self._frame_actions), np.uint8),
+                "ram": self.ram,
+            }
         return arrays.pack(
-            {
+            progress
+            | {
                 "game": self.name,
-                "emulator": np.frombuffer(emulator, np.uint8),
                 "stack": self._stack,
                 "held_action": self._held_action,
                 "episode_steps": self._episode_steps,
@@ -132,16 +148,33 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         )
 
     def restore(self, snapshot: bytes) -> None:
-        """Restore from `snapshot()`, of this process or another."""
+        """Restore from `snapshot()`, of this process or another, by replaying the episode."""
         state = arrays.unpack(snapshot)
         if state["game"] != self.name:
             raise ConfigError(f"the snapshot must be of {self.name}, got one of {state['game']}; open that game")
-        self._emulator.restoreState(ALEState(state["emulator"].tobytes()))
+        if "before_episode" in state:
+            self._replay(state["before_episode"].tobytes(), state["frame_actions"].tobytes())
+            if not np.array_equal(self.ram, state["ram"]):
+                raise CheckpointError(
+                    f"this emulator plays the saved episode of {self.name} differently from the one that saved it; "
+                    "install the version of ale-py with which the run was trained"
+                )
+        else:  # before the first reset, or of a checkpoint of format 1 or 2: exact from the next reset on
+            self._emulator.restoreState(ALEState(state["emulator"].tobytes()))
+            self._before_episode = None
         self._stack = state["stack"].copy()
         self._stack.setflags(write=False)
         self._held_action = state["held_action"]
         self._episode_steps = state["episode_steps"]
         restore_generator(self.np_random, state["generator"])
+
+    def _replay(self, before_episode: bytes, frame_actions: bytes) -> None:
+        self._before_episode = ALEState(before_episode)
+        self._emulator.restoreState(self._before_episode)
+        self._emulator.reset_game()
+        for action in frame_actions:
+            self._emulator.act(action)
+        self._frame_actions = bytearray(frame_actions)
 
     def _read_one_screen(self) -> None:
         self._screens[0] = 0  # stays zero when frame_skip is 1: each frame is then one screen
@@ -182,3 +215,7 @@ def start_emulator(game: str, seed: int) -> ALEInterface:
 def known_games() -> list[str]:
     """Return every game that ale-py ships."""
     return sorted(roms.get_all_rom_ids())
+
+
+def _serialised(state: ALEState) -> NDArray[np.uint8]:
+    return np.frombuffer(state.serialize(), np.uint8)
