@@ -11,7 +11,7 @@ from offpiste.analysis.caveats import Note, notes, seams
 from offpiste.report.quality_tables import notes_table, seams_table, seeds_table, unfinished_table
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import attempt_row, config_of, write_run
+from tests.analysis.small_store import attempt_row, config_of, episode_rows, write_run
 from tests.analysis.small_study import evidence_of, write_study
 
 THREE = [1.0, 2.0, 3.0]
@@ -151,3 +151,26 @@ def test_the_table_has_all_of_them(store: Folder) -> None:
     write_study(store, GOOD)
     found = notes(evidence_of(store))
     assert len(notes_table(found).rows) == len(found) == 12
+
+
+def write_clipped(store: Folder, method: str, seed: int, *, share: float, rewarded: float, variant: str = "") -> None:
+    """Write a run that was clipped on a share of its steps, with a reward of 1 on another share."""
+    name = write_run(store, config_of("freeway", method, seed, variant=variant), THREE)
+    rows = [
+        dataclasses.asdict(dataclasses.replace(row, clipped_share=share, clipped_return=rewarded * row.steps))
+        for row in episode_rows(THREE)
+    ]
+    store.below(name).put("episodes.parquet", to_parquet("episodes", rows))
+
+
+def test_a_bonus_that_is_clipped_on_more_than_a_tenth_of_the_steps_is_named_but_not_where_rewards_are(
+    store: Folder,
+) -> None:
+    """E3B was clipped on 18% of the steps; in Rain 15% have a reward of 1, beside which any bonus is clipped."""
+    write_clipped(store, "e3b", 0, share=0.18, rewarded=0.0)
+    write_clipped(store, "e3b", 1, share=0.09, rewarded=-0.5)
+    write_clipped(store, "cts", 0, share=0.16, rewarded=0.15)
+    write_clipped(store, "rnd", 0, share=1.0, rewarded=0.0, variant="beta=100")
+    (found,) = of_kind(notes(evidence_of(store)), "clipped bonus")
+    assert found.where == "freeway/e3b"
+    assert found.message.startswith("clipped with the reward on up to 18% of the steps, over 10% in 1 of 2 runs")

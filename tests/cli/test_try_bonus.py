@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from offpiste.analysis.caveats import CLIPPED, Note
 from offpiste.cli import try_bonus
+from offpiste.cli.trial_view import warnings
 from offpiste.methods import METHODS, SMALL_WORLDS
 from offpiste.store.storage import Folder
 from offpiste.study import here
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
+from offpiste.study.tuning import grid_of
 from tests.analysis.small_store import write_run
 from tests.cli.test_main import Output
 
@@ -43,7 +46,7 @@ def test_a_quick_trial_uses_the_middle_of_the_grid_two_worlds_and_three_seeds(
     assert output.code == 0, output.errors
     (study,) = ran
     assert len(study.runs) == 6
-    assert {run.bonus.scale for run in study.runs} == {0.09}
+    assert {run.bonus.scale for run in study.runs} == {grid_of(NEW).middle}
     rows = [line.split() for line in output.out.splitlines()]
     assert rows[1][:4] == ["Deep", "Sea", "12", "0.61"]  # from -0.005 to 0.99
     assert rows[2][:2] == ["Catch", "0.50"]  # from 0.2 to 1
@@ -78,3 +81,20 @@ def test_if_runs_fail_the_error_says_how_to_go_on(
     output = Output(["try", "epsilon_greedy", "--quick", "--store", str(tmp_path)], capsys)
     assert output.code == 1
     assert "5 runs failed, for the reasons above. Mend the bonus and give the same command again" in output.errors
+
+
+def test_a_trial_warns_where_the_bonus_is_clipped_too_often() -> None:
+    notes = [
+        Note(CLIPPED, "noisy_tv/mine", "clipped on 43% of the steps"),
+        Note(CLIPPED, "catch/cts", "clipped"),
+        Note("few seeds", "catch/mine", "3 seeds"),
+    ]
+    assert list(warnings("mine", notes)) == ["warning: in Noisy TV the bonus is clipped on 43% of the steps"]
+
+
+def test_a_trial_of_a_bonus_that_pays_too_seldom_ends_with_advice(
+    ran: list[Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = Output(["try", "tests.study.test_tuning:FirstVisit", "--quick", "--store", str(tmp_path)], capsys)
+    assert (output.code, ran) == (1, [])
+    assert "choose β in a study of your own" in output.errors

@@ -1,7 +1,12 @@
 """The grid of a bonus and the choice from it, worked out by hand."""
 
+import math
+import statistics
 from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -10,11 +15,17 @@ from offpiste.analysis.fairness import variants
 from offpiste.analysis.load import load
 from offpiste.analysis.results import Results
 from offpiste.analysis.small_worlds import BONUSES, LADDER
+from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.config import BonusConfig
-from offpiste.methods import METHODS, SMALL_WORLDS
+from offpiste.errors import ConfigError
+from offpiste.methods import METHODS, SMALL_WORLDS, base_run
+from offpiste.run.parts import build_bonus
+from offpiste.seeding import stream
 from offpiste.study.plan import read_study
 from offpiste.study.trial import Trial, best_of
 from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
+from offpiste.worlds.play import play, random_policy
+from offpiste.worlds.registry import open_world
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -32,10 +43,82 @@ def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_oth
     assert learns.axes()["lr"] == {"setting": "bonus.options.learning_rate", "values": [0.0002, 0.00063, 0.002]}
 
 
-def test_the_middle_beta_scales_the_median_intrinsic_reward_of_a_random_policy_to_three_hundredths() -> None:
+def test_the_middle_beta_scales_the_median_intrinsic_reward_of_random_play_to_three_hundredths() -> None:
     typical = typical_intrinsic(BonusConfig(name="oracle"))
-    assert typical == pytest.approx(1 / 3)  # the ninth visit of a cell, in a thousand steps through some ninety
-    assert grid_of("oracle").middle == rounded(0.03 / typical) == 0.09
+    assert typical == pytest.approx(1 / math.sqrt(25), rel=0.1)  # two thousand steps through some eighty cells
+    assert grid_of("oracle").middle == rounded(0.03 / typical)
+
+
+class Every:
+    """Pays -2 on every so many steps, and a thousand on the first 500."""
+
+    @dataclass(frozen=True)
+    class Options:
+        steps: int = 1
+
+    def __init__(self, options: Options, _: Context) -> None:
+        self.options, self.steps = options, 0
+
+    def observe(self, _: Transition) -> float:
+        self.steps += 1
+        if self.steps <= 500:
+            return 1_000.0
+        return -2.0 if self.steps % self.options.steps == 0 else 0.0
+
+    def state(self) -> dict[str, Any]:
+        return {"steps": self.steps}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.steps = state["steps"]
+
+
+class FirstVisit(Every):
+    """Pays 1 for a frame that was never seen before."""
+
+    def __init__(self, options: Every.Options, context: Context) -> None:
+        super().__init__(options, context)
+        self.seen: set[bytes] = set()
+
+    def observe(self, transition: Transition) -> float:
+        frame = transition.frame.tobytes()
+        new = frame not in self.seen
+        self.seen.add(frame)
+        return float(new)
+
+
+class Learner(Every):
+    """Pays 1 until it has learned from 50 batches, and 20 from then on."""
+
+    batches: ClassVar[list[tuple[int, ...]]] = []
+
+    def observe(self, _: Transition) -> float:
+        return 1.0 if len(self.batches) < 50 else 20.0
+
+    def learn(self, batch: Batch) -> None:
+        self.batches.append(batch.frames.shape)
+
+
+def test_a_bonus_that_mostly_pays_nothing_is_calibrated_by_what_it_pays() -> None:
+    """The median of all steps would be zero; the first 500 do not count."""
+    assert typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 5})) == 2.0
+    assert grid_of(f"{__name__}:Every", {"steps": 5}).middle == 0.015
+
+
+def test_a_bonus_that_pays_on_fewer_than_a_tenth_of_the_steps_is_refused_with_advice() -> None:
+    assert typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 10})) == 2.0
+    message = r"must pay on >= 10% of the steps of random play, got 136 of 1,500 with .*:Every; let it pay on more"
+    with pytest.raises(ConfigError, match=message):
+        typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 11}))
+    with pytest.raises(ConfigError, match=r"got \d+ of 1,500 with .*:FirstVisit"):
+        grid_of(f"{__name__}:FirstVisit")
+
+
+def test_a_bonus_that_learns_is_calibrated_on_what_it_has_learned_from_the_replay() -> None:
+    """The replay holds more than 200 steps at the 204th, the first after them that is a multiple of four."""
+    Learner.batches.clear()
+    assert typical_intrinsic(BonusConfig(f"{__name__}:Learner")) == 20.0
+    assert len(Learner.batches) == len(range(204, 2_000, 4))
+    assert {shape[0] for shape in Learner.batches} == {64}
 
 
 def test_a_grid_is_extended_by_two_values_if_the_best_is_at_its_edge() -> None:
@@ -46,10 +129,21 @@ def test_a_grid_is_extended_by_two_values_if_the_best_is_at_its_edge() -> None:
 
 
 @pytest.mark.exhaustive
-def test_the_grids_in_the_tuning_study_follow_the_rule() -> None:
+def test_the_grids_in_the_published_tuning_follow_the_earlier_rule() -> None:
     for arm in read_study(STUDIES / "small_worlds_tuning.toml").arms:
-        options = arm.settings.get("bonus", {}).get("options")
-        assert arm.grid == grid_of(arm.bonus, options).axes(), arm.name
+        config = BonusConfig(arm.bonus, arm.settings.get("bonus", {}).get("options", {}))
+        middle = 0.03 / earlier_median(config)
+        beta = arm.grid["beta"]["values"]
+        assert beta == list(half_decades(middle, len(beta))), arm.name
+
+
+def earlier_median(config: BonusConfig) -> float:
+    """Return the median of the first 1,000 steps, zeros included, of a bonus that is never asked to learn."""
+    world = open_world(GAME, base_run(GAME).world, stream(0, "tuning game"), 0)
+    bonus = build_bonus(replace(base_run(GAME), bonus=config), world, stream(0, "tuning bonus"))
+    assert bonus is not None
+    played = islice(play(world, random_policy(world, stream(0, "tuning actions"))), 1_000)
+    return statistics.median(abs(bonus.observe(transition)) for transition in played)
 
 
 def test_the_tuning_study_has_fifteen_settings_and_five_seeds_per_method() -> None:

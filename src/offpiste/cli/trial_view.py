@@ -1,8 +1,9 @@
-"""The result of a trial as a table for a terminal."""
+"""The result of a trial as a table for a terminal, and what to be warned of."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from offpiste.analysis.caveats import CLIPPED, Note
 from offpiste.analysis.names import title
 from offpiste.analysis.profile import Cell
 from offpiste.analysis.small_worlds import BONUSES, ORACLE, SMALL_WORLDS
@@ -32,6 +33,14 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
     yield "A random policy scores 0, the optimal policy 1. Results in these worlds may not carry over to Atari."
     if not published:
         yield "No published results are installed, so the other columns are empty."
+
+
+def warnings(method: str, notes: Sequence[Note]) -> Iterator[str]:
+    """Yield a line for each world in which the method's bonus is clipped too often."""
+    for note in notes:
+        game, _, whose = note.where.partition("/")
+        if note.kind == CLIPPED and whose == method:
+            yield f"warning: in {title(game)} the bonus is {note.message}"
 
 
 def _shown(score: float | None) -> str:

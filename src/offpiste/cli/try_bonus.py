@@ -42,7 +42,7 @@ class Stopped(OffpisteError):
 def main(arguments: Arguments) -> int:
     """Tune and run the bonus, then print the table and write the report."""
     require("a trial", NEEDED)
-    from offpiste.cli.trial_view import lines
+    from offpiste.cli.trial_view import lines, warnings
     from offpiste.report.page import build
     from offpiste.study.trial import QUICK_GAMES, QUICK_SEEDS, Trial, tune
     from offpiste.study.tuning import grid_of
@@ -68,6 +68,8 @@ def main(arguments: Arguments) -> int:
     beside = published()
     report = build(arguments.store, f"{arguments.store}/report", beside=beside)
     print("\n".join(lines(trial.method, report.profile, published=bool(beside))))
+    for line in warnings(trial.method, report.notes):
+        print(line)
     print(report.page)
     return 0
 
