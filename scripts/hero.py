@@ -1,0 +1,235 @@
+"""Draw where agents went in the small worlds, from results/small_worlds: the first picture of README and the docs.
+
+Run as `python -m scripts.hero` from the repository's root, it compares the pictures in docs/figures with the results;
+`--write` draws them anew, for light pages and for dark ones.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from offpiste.analysis.load import load
+from offpiste.analysis.names import label, seeds_text, title
+from offpiste.analysis.results import Results
+from offpiste.config import WorldConfig
+from offpiste.parsing import from_dict
+from offpiste.report.drawing import style
+from offpiste.seeding import stream
+from offpiste.worlds import registry
+from offpiste.worlds.small.grid import GOAL, best_actions
+from offpiste.worlds.small.suite import KINDS
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "small_worlds"
+FIGURES = ROOT / "docs" / "figures"
+GAMES = ("deep_sea_12", "four_rooms", "noisy_tv")
+METHODS = ("epsilon_greedy", "rnd", "cts", "simhash", "oracle_product")
+CELL = 8
+"""Units of RAM that a cell is wide."""
+INK = {"light": "#1f2328", "dark": "#f0f6fc"}
+"""The colour of text by the reader's scheme; the background is the page itself."""
+UNVISITED = "#232a38"
+COLOURS = mpl.colormaps["inferno"].resampled(256)
+DARKEST = 0.22
+"""Where in the colours a single visit begins, so that it differs from none."""
+
+WIDTH, DPI = 10.4, 200
+"""Inches, of 100 pixels each on a page that shows the picture at its full size."""
+PANEL, GAP, LEFT, TOP, BELOW = 1.81, 0.15, 0.64, 0.55, 0.42
+LABEL, SCORE = 20, 17
+"""Sizes of text, in points."""
+CARD, CARD_SIZE, DARK_PAGE = ROOT / "docs" / "_static" / "card.png", (1200, 630), "#0d1117"
+CARD_TEXT = "Does your\nexploration\nbonus explore?"
+SOURCE = "Source"
+"""The entry of a picture's metadata that says what it was drawn from."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """The visits of a method in one world, summed over seeds, and its score."""
+
+    game: str
+    method: str
+    visits: dict[tuple[int, int], int]
+    """By column and row of a cell."""
+    score: float
+    """Mean over all seeds, where random play is 0 and the best policy is 1."""
+
+
+@dataclass(frozen=True)
+class Hero:
+    """What the picture shows."""
+
+    maps: tuple[Map, ...]
+    """Row by row."""
+    seeds: tuple[int, ...]
+    """Those that every map adds up."""
+    score_seeds: int
+    """How many each score is a mean over."""
+
+    @property
+    def source(self) -> str:
+        """A checksum of all that is drawn."""
+        shown = [[m.game, m.method, sorted(m.visits.items()), f"{m.score:.2f}"] for m in self.maps]
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+
+def main() -> int:
+    """Return 0 if the pictures show what was measured, or do now."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="draw them anew")
+    options = parser.parse_args()
+    hero = read(load(RESULTS))
+    if options.write:
+        for page in INK:
+            draw(hero, page, picture(page))
+        draw_card(picture("dark"))
+        return 0
+    if all(source_of(picture(page)) == hero.source for page in INK):
+        return 0
+    print(f"docs/figures/hero-*.png do not show what {RESULTS.name} holds; draw them by python -m scripts.hero --write")
+    return 1
+
+
+def picture(page: str) -> Path:
+    """Return the file of the picture for light or dark pages."""
+    return FIGURES / f"hero-{page}.png"
+
+
+def source_of(file: Path) -> str | None:
+    """Return what a picture was drawn from, or None if it is not there."""
+    if not file.exists():
+        return None
+    with Image.open(file) as image:
+        return str(image.info.get(SOURCE))
+
+
+def read(results: Results, games: Sequence[str] = GAMES, methods: Sequence[str] = METHODS) -> Hero:
+    """Return the maps of these worlds and methods, each of the seeds that all of them have."""
+    evidence = results.evidence()
+    visits: dict[tuple[str, str], dict[int, dict[tuple[int, int], int]]] = defaultdict(lambda: defaultdict(dict))
+    rows = results.query(
+        "SELECT game, method, seed, x, y, sum(visits) AS visits FROM cells JOIN runs USING (run) "
+        "WHERE variant = '' AND x IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    )
+    for row in rows.to_pylist():
+        visits[row["game"], row["method"]][row["seed"]][row["x"] // CELL, row["y"] // CELL] = int(row["visits"])
+    pairs = [(game, method) for game in games for method in methods]
+    seeds = sorted(set.intersection(*(set(visits[pair]) for pair in pairs)))
+    maps = tuple(
+        Map(*pair, _summed([visits[pair][seed] for seed in seeds]), float(evidence.normalised(*pair).mean()))
+        for pair in pairs
+    )
+    return Hero(maps, tuple(seeds), min(len(evidence.normalised(*pair)) for pair in pairs))
+
+
+def caption(hero: Hero) -> str:
+    """Return what the picture shows, in two sentences."""
+    return (
+        f"Where agents went while they trained, brighter where they went more often (seeds {seeds_text(hero.seeds)} "
+        "together; the diamond is the goal), and their scores, from 0 for random play to 1 for the best policy (means "
+        f"of {hero.score_seeds} seeds). ε-greedy stays near the start and bonuses reach the goal; but in Noisy TV, "
+        "which is Four Rooms with a screen of random pixels, only the oracle does well, which counts true states."
+    )
+
+
+def draw(hero: Hero, page: str, file: Path) -> None:
+    """Write the picture for light or dark pages."""
+    rows = [[each for each in hero.maps if each.game == game] for game in dict.fromkeys(m.game for m in hero.maps)]
+    height = TOP + len(rows) * (PANEL + BELOW)
+    with style("hero"):
+        figure = Figure(figsize=(WIDTH, height), dpi=DPI)
+        FigureCanvasAgg(figure)
+        for number, row in enumerate(rows):
+            bottom = height - TOP - number * (PANEL + BELOW) - PANEL
+            most = max(max(each.visits.values(), default=1) for each in row)
+            name = title(row[0].game).rstrip(" 0123456789")
+            figure.text(
+                0.02, (bottom + PANEL / 2) / height, name, rotation=90, va="center", size=LABEL, color=INK[page]
+            )
+            for column, each in enumerate(row):
+                left = LEFT + column * (PANEL + GAP)
+                axes = figure.add_axes((left / WIDTH, bottom / height, PANEL / WIDTH, PANEL / height))
+                _draw_map(axes, each, most)
+                middle = (left + PANEL / 2) / WIDTH
+                score = f"{each.score:z.2f}".replace("-", "−")
+                figure.text(middle, (bottom - 0.06) / height, score, ha="center", va="top", size=SCORE, color=INK[page])
+                if not number:
+                    top = (bottom + PANEL + 0.1) / height
+                    figure.text(
+                        middle, top, label(each.method).partition(" (")[0], ha="center", size=LABEL, color=INK[page]
+                    )
+        figure.savefig(file, facecolor="none")
+    about = PngInfo()
+    about.add_text(SOURCE, hero.source)
+    with Image.open(file) as image:
+        small = image.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    small.save(file, optimize=True, pnginfo=about)
+
+
+def draw_card(hero: Path) -> None:
+    """Write the picture that a link to the documentation shows elsewhere: the maps, and what this is."""
+    with Image.open(hero) as image:
+        maps = image.convert("RGBA")
+    height = round(CARD_SIZE[1] * 0.94)
+    maps = maps.resize((round(maps.width * height / maps.height), height), Image.Resampling.LANCZOS)
+    with style("card"):
+        figure = Figure(figsize=(CARD_SIZE[0] / 100, CARD_SIZE[1] / 100), dpi=100, facecolor=DARK_PAGE)
+        FigureCanvasAgg(figure)
+        figure.figimage(np.asarray(maps), CARD_SIZE[0] - maps.width - 12, (CARD_SIZE[1] - height) // 2)
+        figure.text(0.03, 0.8, "offpiste", size=38, weight="bold", color=INK["dark"])
+        figure.text(0.03, 0.66, CARD_TEXT, size=19, color=INK["dark"], va="top", linespacing=1.5)
+        figure.savefig(CARD, facecolor=DARK_PAGE, metadata={"Software": None})
+
+
+def _draw_map(axes: Axes, shown: Map, most: int) -> None:
+    free, goal = ground(shown.game)
+    counts = np.full(free.shape, np.nan)
+    for (x, y), visits in shown.visits.items():
+        counts[y, x] = visits
+    share = np.log1p(np.nan_to_num(counts)) / np.log1p(most)
+    image = COLOURS(DARKEST + (1.0 - DARKEST) * share)
+    image[np.isnan(counts) & free] = mpl.colors.to_rgba(UNVISITED)
+    image[np.isnan(counts) & ~free] = 0.0
+    axes.imshow(image, interpolation="nearest")
+    axes.plot(goal[1], goal[0], marker="D", color="white", markersize=7, markeredgecolor="#14181f", markeredgewidth=1.2)
+    axes.set_axis_off()
+
+
+def ground(game: str) -> tuple[NDArray[np.bool_], tuple[int, int]]:
+    """Return which cells of a world can be visited, [rows, columns], and row and column of its goal."""
+    if game not in KINDS:  # Deep Sea, with the floor below its last row
+        side = int(game.rpartition("_")[2]) + 1
+        return np.tri(side, dtype=np.bool_), (side - 1, side - 1)
+    world = KINDS[game](from_dict(WorldConfig, registry.settings(game)["world"]), stream(0, "game"))
+    row, column = (int(index) for index in np.argwhere(world.cells(world.state) == GOAL)[0])
+    reachable = [world.position(state)[:2] for state in best_actions(world)[-1]]
+    rows, columns = (max(indices) + 1 for indices in zip(*reachable, (row, column), strict=True))
+    free = np.zeros((rows, columns), np.bool_)
+    free[tuple(zip(*reachable, (row, column), strict=True))] = True  # a goal that sends the player back is no state
+    return free, (row, column)
+
+
+def _summed(counts: Iterable[Mapping[tuple[int, int], int]]) -> dict[tuple[int, int], int]:
+    total: Counter[tuple[int, int]] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
