@@ -1,13 +1,10 @@
-"""Draw where agents went in the small worlds, from results/small_worlds: the first picture of README and the docs.
+"""Where agents went in the small worlds, as pictures for light pages and dark ones: the first of README and the docs.
 
-Run as `python -m scripts.hero` from the repository's root, it compares the pictures in docs/figures with the results;
-`--write` draws them anew, for light pages and for dark ones.
+`python -m scripts.small_worlds` compares them with the results, and draws them anew.
 """
 
-import argparse
 import hashlib
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +19,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from offpiste.analysis.load import load
 from offpiste.analysis.names import label, seeds_text, title
 from offpiste.analysis.results import Results
 from offpiste.config import WorldConfig
@@ -34,7 +30,6 @@ from offpiste.worlds.small.grid import GOAL, best_actions
 from offpiste.worlds.small.suite import KINDS
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results" / "small_worlds"
 FIGURES = ROOT / "docs" / "figures"
 GAMES = ("deep_sea_12", "four_rooms", "noisy_tv")
 METHODS = ("epsilon_greedy", "rnd", "cts", "simhash", "oracle_product")
@@ -88,21 +83,16 @@ class Hero:
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
-def main() -> int:
-    """Return 0 if the pictures show what was measured, or do now."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="draw them anew")
-    options = parser.parse_args()
-    hero = read(load(RESULTS))
-    if options.write:
-        for page in INK:
-            draw(hero, page, picture(page))
-        draw_card(picture("dark"))
-        return 0
-    if all(source_of(picture(page)) == hero.source for page in INK):
-        return 0
-    print(f"docs/figures/hero-*.png do not show what {RESULTS.name} holds; draw them by python -m scripts.hero --write")
-    return 1
+def stale(hero: Hero) -> list[Path]:
+    """Return the pictures that show something else."""
+    return [file for page in INK if source_of(file := picture(page)) != hero.source]
+
+
+def draw_all(hero: Hero) -> None:
+    """Draw every picture anew."""
+    for page in INK:
+        draw(hero, page, picture(page))
+    draw_card(picture("dark"))
 
 
 def picture(page: str) -> Path:
@@ -140,10 +130,10 @@ def read(results: Results, games: Sequence[str] = GAMES, methods: Sequence[str] 
 def caption(hero: Hero) -> str:
     """Return what the picture shows, in two sentences."""
     return (
-        f"Where agents went while they trained, brighter where they went more often (seeds {seeds_text(hero.seeds)} "
-        "together; the diamond is the goal), and their scores, from 0 for random play to 1 for the best policy (means "
-        f"of {hero.score_seeds} seeds). ε-greedy stays near the start and bonuses reach the goal; but in Noisy TV, "
-        "which is Four Rooms with a screen of random pixels, only the oracle does well, which counts true states."
+        f"Where agents went in training, the brighter the more often (seeds {seeds_text(hero.seeds)} together; the "
+        f"diamond is the goal), and mean scores of {hero.score_seeds} seeds, from 0 for random play to 1 for the best "
+        "policy. ε-greedy stays near the start and bonuses reach the goal; in Noisy TV, which is Four Rooms with a "
+        "screen of random pixels, only the oracle does well, which counts true states."
     )
 
 
@@ -229,7 +219,3 @@ def _summed(counts: Iterable[Mapping[tuple[int, int], int]]) -> dict[tuple[int, 
     for each in counts:
         total.update(each)
     return dict(total)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

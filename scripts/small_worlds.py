@@ -1,8 +1,8 @@
-"""Compare what README.md says of the small worlds with the results in results/small_worlds; tables for the docs.
+"""Compare README.md and the pictures of the small worlds with the results in results/small_worlds; tables for the docs.
 
-Run as `python -m scripts.small_worlds` from the repository's root; `--write` renews the table and the verdicts, which
-stand between two markers. STORE, if given, is read instead, and the part is printed. Until all runs of
-studies/small_worlds.toml are there, the part says how many are: the tests of the findings are for ten seeds.
+Run as `python -m scripts.small_worlds` from the repository's root; `--write` renews the pictures, and the parts of
+README that stand between markers. STORE, if given, is read instead, and its answers and scores are printed. Until all
+runs of studies/small_worlds.toml are there, a part says how many are: the tests of the findings are for ten seeds.
 """
 
 import argparse
@@ -15,51 +15,118 @@ from pathlib import Path
 from benchmarks.shared.studies import unfinished
 from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.fairness import variants
-from offpiste.analysis.findings import Verdict
+from offpiste.analysis.findings import MARGIN, Verdict
 from offpiste.analysis.load import load
 from offpiste.analysis.names import label, ordered_methods, spell_out, title
 from offpiste.analysis.profile import Cell, cells, suites
 from offpiste.analysis.results import Results
-from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
+from offpiste.analysis.small_worlds import HARD, LADDER, SMALL_WORLDS, TUNED
 from offpiste.study.plan import read_study
+from scripts import hero
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "small_worlds"
 STUDY = ROOT / "studies" / "small_worlds.toml"
-_MARKED = re.compile(r"(<!-- small worlds -->\n).*?(<!-- end -->)", re.DOTALL)
+DIFFER = (TUNED, *HARD)
+"""The worlds in which methods differ; README shows their scores alone."""
+QUESTIONS = {
+    "small-bonuses-beat-baseline": (
+        "Does every bonus beat ε-greedy in Deep Sea, where all were tuned?",
+        ("Yes", "the least certain is that {weakest}"),
+        ("No", "{counterexample}"),
+    ),
+    "small-no-bonus-beats-baseline-everywhere": (
+        "Does any bonus beat ε-greedy in all four hard worlds?",
+        ("No", "each fails in one of them; the least certain is that {weakest}"),
+        ("Yes", "{counterexample}"),
+    ),
+    "small-bonuses-hurt-on-easy-worlds": (
+        "Do bonuses cost much where exploration is easy?",
+        ("Yes", "most lower the area under the training curve"),
+        ("No", f"most lower the area under the training curve by less than {MARGIN:g}, if at all"),
+    ),
+    "small-ranking-does-not-carry-over": (
+        "Does the ranking in Deep Sea carry over to the hard worlds?",
+        ("No", "two bonuses change places"),
+        ("Yes", "the rankings are alike"),
+    ),
+    "small-noise-costs-bonuses-more": (
+        "Does noise cost every bonus more than it costs the oracle?",
+        ("Yes", "the least certain is that {weakest}"),
+        ("No", "{counterexample}"),
+    ),
+}
+"""Each finding as a question, with its answer where the finding is supported, and where it is contradicted."""
+FIRST_QUESTIONS = 3
+"""Those that README answers."""
+_PART = r"(<!-- {} -->\n).*?(<!-- end -->)"
 
 
 def main() -> int:
-    """Return 0 if README says what was measured, or does now."""
+    """Return 0 if README and pictures show what was measured, or do now."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", nargs="?", help="print the part for this store or bundle instead")
-    parser.add_argument("--write", action="store_true", help="renew the part")
+    parser.add_argument("store", nargs="?", help="print answers and scores of this store or bundle instead")
+    parser.add_argument("--write", action="store_true", help="renew what differs")
     options = parser.parse_args()
     if options.store:
-        print(part(Path(options.store)))
+        print(f"{answers(Path(options.store))}\n{scores(Path(options.store))}")
         return 0
     page = ROOT / "README.md"
     text = page.read_text(encoding="utf-8")
-    renewed = _MARKED.sub(lambda match: match[1] + part(RESULTS) + match[2], text)
-    if renewed == text:
-        return 0
+    new = renewed(text, RESULTS)
+    maps = hero.read(_results(RESULTS))
     if options.write:
-        page.write_text(renewed, encoding="utf-8")
+        page.write_text(new, encoding="utf-8")
+        hero.draw_all(maps)
         return 0
-    print(f"README.md does not say what {RESULTS.name} holds; renew it by python -m scripts.small_worlds --write")
-    return 1
+    wrong = [file.name for file in hero.stale(maps)] + ["README.md"] * (new != text)
+    if wrong:
+        print(f"not as in {RESULTS.name}: {', '.join(wrong)}; renew by python -m scripts.small_worlds --write")
+    return 1 if wrong else 0
 
 
-def part(store: Path) -> str:
-    """Return the table and the verdicts as Markdown, or how many runs there are as long as some are missing."""
-    results = _results(store)
-    study = read_study(STUDY)
-    if missing := unfinished(study, results):
-        return f"Under way: {len(study.runs) - len(missing)} of {len(study.runs)} runs are finished.\n"
-    evidence = results.evidence()
+def renewed(text: str, store: Path) -> str:
+    """Return a page with each of its parts as the results have it."""
+    parts = {
+        "hero": lambda: f"*{hero.caption(hero.read(_results(store)))}*\n",
+        "answers": lambda: answers(store, FIRST_QUESTIONS),
+        "scores": lambda: scores(store, DIFFER),
+    }
+    for name, part in parts.items():
+        pattern = re.compile(_PART.format(name), re.DOTALL)
+        if pattern.search(text):
+            content = part()
+            text = pattern.sub(lambda match, content=content: match[1] + content + match[2], text)  # type: ignore[misc]
+    return text
+
+
+def answers(store: Path, count: int | None = None) -> str:
+    """Return the first questions with their answers as Markdown, or how many runs there are while some are missing."""
+    if missing := _missing(store):
+        return missing
+    verdicts = {each.finding.key: each for each in _results(store).verdicts()}
+    return "".join(f"- {answer(verdicts[key])}\n" for key in list(QUESTIONS)[:count])
+
+
+def answer(found: Verdict) -> str:
+    """Return a finding as a question and its answer, with its evidence."""
+    question, supported, contradicted = QUESTIONS[found.finding.key]
+    if found.verdict == "not enough evidence":
+        return f"{question} **Inconclusive** with {found.seeds} seeds."
+    word, why = supported if found.verdict == "supported" else contradicted
+    p = found.p_for if found.verdict == "supported" else found.p_against
+    says = spell_out(found.deciding.label)
+    why = why.format(weakest=says, counterexample=_denied(says)).replace(title(TUNED), _short(TUNED))
+    return f"{question} **{word}:** {why} ({'p < 0.001' if p < 0.001 else f'p = {p:.1g}'})."
+
+
+def scores(store: Path, games: Sequence[str] = SMALL_WORLDS.games) -> str:
+    """Return a table of scores in these worlds as Markdown, or how many runs there are while some are missing."""
+    if missing := _missing(store):
+        return missing
+    evidence = _results(store).evidence()
     found = cells(evidence, SMALL_WORLDS, against_baseline_by_game(evidence, SMALL_WORLDS))
-    verdicts = [each for each in results.verdicts() if each.finding in SMALL_WORLDS.findings]
-    return "\n".join([*table(found), "", *listed(verdicts), ""])
+    return "\n".join([*table([cell for cell in found if cell.game in games]), ""])
 
 
 def finished(store: Path) -> bool:
@@ -88,7 +155,7 @@ def table(found: Sequence[Cell]) -> Iterator[str]:
         suite: [game for game in names if any(cell.game == game for cell in found)]
         for suite, names in suites(SMALL_WORLDS).items()
     }
-    heads = [f"{title(game)}<br>*{suite}*" for suite, names in games.items() for game in names]
+    heads = [f"{_short(game)}<br>*{suite}*" for suite, names in games.items() for game in names]
     yield f"| | {' | '.join(heads)} |"
     yield "|---" * (len(heads) + 1) + "|"
     methods = list(dict.fromkeys(cell.method for cell in found))
@@ -98,10 +165,22 @@ def table(found: Sequence[Cell]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(map(_shown, row))} |"
 
 
-def listed(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield a line for each finding, with its verdict."""
-    for each in verdicts:
-        yield f"- {spell_out(each.finding.sentence)} **{each.verdict.capitalize()}**: {spell_out(each.reason)}"
+def _missing(store: Path) -> str:
+    study = read_study(STUDY)
+    missing = unfinished(study, _results(store))
+    return f"Under way: {len(study.runs) - len(missing)} of {len(study.runs)} runs are finished.\n" if missing else ""
+
+
+def _denied(statement: str) -> str:
+    """Return the contrary of a statement about two methods."""
+    if " does not beat " in statement:
+        return statement.replace(" does not beat ", " beats ")
+    return statement.replace(" beats ", " does not beat ").replace(" loses more ", " does not lose more ")
+
+
+def _short(game: str) -> str:
+    """Return the name of a world without its size."""
+    return title(game).rstrip(" 0123456789")
 
 
 @cache

@@ -72,8 +72,8 @@ def test_commands_are_found_joined_and_shortened(tmp_path: Path) -> None:
     assert list(blocks(page))[1] == ("toml", "# a.toml\n$ no = 1\n")
 
 
-def test_the_readme_has_every_method_with_its_constants() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_on_methods_has_every_one_with_its_constants() -> None:
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     table = {row[0].strip("`"): row[1:] for row in rows if row[0].strip("`") in METHODS}
     assert list(table) == list(METHODS)
@@ -150,8 +150,8 @@ def test_what_the_comparison_keeps_is_what_its_plan_prints() -> None:
 
 def test_other_pages_give_the_costs_of_the_page_on_performance() -> None:
     rows = {row[1]: row for row in _rows(ROOT / "docs" / "performance.md") if len(row) == 5 and "frames" not in row[0]}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    stated = re.search(r"(\d+) days on one GPU, (\d+) on ten, ([\d.]+) on a hundred", readme)
+    status = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    stated = re.search(r"(\d+) days on one GPU, (\d+) on ten, ([\d.]+) on a hundred", status)
     assert stated is not None
     assert [f"{number} days" for number in stated.groups()] == [cell.partition(" (")[0] for cell in rows["360"][2:]]
     bonus = (ROOT / "docs" / "your-bonus.md").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.shared.documented import ROOT, blocks
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import warm_up
@@ -48,6 +49,27 @@ def transition(frame: Any = 0, ram: dict[int, int] | None = None) -> Transition:
 
 def noise(seed: int) -> Any:
     return stream(seed, "picture").integers(256, size=(84, 84), dtype=np.uint8)
+
+
+def first_bonus(page: str) -> str:
+    """Return the first bonus that a page shows."""
+    return next(text for _, text in blocks(ROOT / page) if text.startswith("# counts.py\n"))
+
+
+def test_the_first_bonus_has_twelve_lines_and_is_the_same_on_every_page() -> None:
+    shown = first_bonus("README.md")
+    assert len([line for line in shown[shown.index("class ") :].splitlines() if line.strip()]) == 12
+    assert first_bonus("docs/your-bonus.md") == shown
+
+
+def test_the_first_bonus_keeps_the_contract_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "counts.py").write_text(first_bonus("README.md"), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    report = check_bonus(find("counts:Counts"), quick=True, new_process=False)
+    assert report.passed, str(report)
+    bonus = made("counts:Counts")
+    assert [bonus.observe(transition(0)) for _ in range(2)] == [1.0, pytest.approx(2**-0.5)]
+    assert bonus.observe(transition(255)) == 1.0
 
 
 def test_a_complete_bonus_fits_on_a_page() -> None:

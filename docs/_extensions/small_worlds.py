@@ -1,8 +1,9 @@
-"""Results of the small worlds: two directives, and the report on them as pages of the site.
+"""Results of the small worlds: directives, and the report on them as pages of the site.
 
-`small-worlds-results` writes the table of methods and worlds and the verdicts, `small-worlds-constants` what the tuning
-chose. The site has the bundle of the results in results/small_worlds, so that a report can be made beside it by its
-address, and the report on it in results/report.
+`small-worlds-answers` writes the findings as questions and answers, `small-worlds-scores` the table of methods and
+worlds, `small-worlds-caption` what the maps of visits show, and `small-worlds-constants` what the tuning chose. The
+site has the bundle of the results in results/small_worlds, so that a report can be made beside it by its address, and
+the report on it in results/report.
 """
 
 import logging
@@ -17,8 +18,10 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from offpiste.analysis.load import load
 from offpiste.report.page import build
-from scripts.small_worlds import RESULTS, constants, finished, part
+from scripts import hero
+from scripts.small_worlds import RESULTS, answers, constants, finished, scores
 
 
 class Written(SphinxDirective):
@@ -36,12 +39,28 @@ class Written(SphinxDirective):
         return [container]
 
 
-class Results(Written):
-    """The table and the verdicts."""
+class Answers(Written):
+    """The questions and their answers."""
 
     def lines(self) -> Iterable[str]:
-        """Return the part that README has too."""
-        return part(RESULTS).splitlines()
+        """Return the list, of which README has the beginning."""
+        return answers(RESULTS).splitlines()
+
+
+class Scores(Written):
+    """The table of scores."""
+
+    def lines(self) -> Iterable[str]:
+        """Return the table, of which README has the worlds that differ."""
+        return scores(RESULTS).splitlines()
+
+
+class Caption(Written):
+    """What the picture of visits shows."""
+
+    def lines(self) -> Iterable[str]:
+        """Return the caption that README has too."""
+        return [f"*{hero.caption(hero.read(load(RESULTS)))}*"]
 
 
 class Constants(Written):
@@ -67,7 +86,9 @@ def publish(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Make the directives known to Sphinx, and put the results beside the pages."""
-    app.add_directive("small-worlds-results", Results)
+    app.add_directive("small-worlds-answers", Answers)
+    app.add_directive("small-worlds-scores", Scores)
+    app.add_directive("small-worlds-caption", Caption)
     app.add_directive("small-worlds-constants", Constants)
     app.connect("build-finished", publish)
     return {"parallel_read_safe": True}

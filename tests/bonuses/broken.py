@@ -87,8 +87,8 @@ class GoodEpisodic(Good):
         return transition.over
 
 
-class WithoutOptions(Good):
-    Options = None
+class WithOddOptions(Good):
+    Options = {"noise": 0.1}  # noqa: RUF012
 
 
 @dataclass

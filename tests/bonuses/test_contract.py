@@ -66,7 +66,11 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
 @pytest.mark.parametrize(
     ("kind", "failed", "message"),
     [
-        (broken.WithoutOptions, Check.OPTIONS, r"has no `Options`; give WithoutOptions an attribute `Options`"),
+        (
+            broken.WithOddOptions,
+            Check.OPTIONS,
+            r"`Options` must be a dataclass, got dict; make the `Options` of WithOdd",
+        ),
         (broken.WithLooseOptions, Check.OPTIONS, r"LooseOptions must be frozen; .*@dataclass\(frozen=True\)"),
         (broken.WithDemandingOptions, Check.OPTIONS, r"DemandingOptions cannot be made .*: .*noise must be set"),
         (broken.CannotBeMade, Check.MAKING, r"raised TypeError: .*; the class is called with its options and a Cont"),
@@ -153,7 +157,7 @@ def test_a_class_that_a_new_process_cannot_import_is_restored_in_this_one() -> N
 
 
 def test_what_cannot_be_checked_any_more_is_skipped_with_the_reason() -> None:
-    assert message(check_here(broken.WithoutOptions), Check.FINITE) == "not reached, since it has no Options"
+    assert message(check_here(broken.WithOddOptions), Check.FINITE) == "not reached, since its Options are no dataclass"
     raised = check_here(broken.Raises)
     assert (
         message(raised, Check.FINITE) == message(raised, Check.COST) == "not reached, since observe raised an exception"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.base import Context, NoOptions, Transition
 from offpiste.bonuses.registry import build, find
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
@@ -63,9 +63,33 @@ def test_any_class_is_found_by_module_and_name_and_checks_its_options() -> None:
         build(BonusConfig(name=HERE, options={"strat": 7}), context())
 
 
-def test_a_class_without_options_is_refused_before_it_is_made() -> None:
-    with pytest.raises(ConfigError, match="has no `Options`; add a frozen dataclass"):
+def test_a_class_that_is_no_bonus_is_refused_before_it_is_made() -> None:
+    with pytest.raises(ConfigError, match="'builtins:dict' has no method observe and no state"):
         build(BonusConfig(name="builtins:dict"), context())
+
+
+class Plain:
+    def __init__(self, options: object, context: Context) -> None:
+        self.options = options
+
+    observe, state, load_state = Count.observe, Count.state, Count.load_state
+
+
+def test_a_class_without_options_has_none() -> None:
+    bonus = build(BonusConfig(name=f"{__name__}:Plain"), context())
+    assert isinstance(bonus, Plain)
+    assert bonus.options == NoOptions()
+    with pytest.raises(ConfigError, match=r"no setting named 'bonus.options.bits'"):
+        build(BonusConfig(name=f"{__name__}:Plain", options={"bits": 1}), context())
+
+
+class Odd(Plain):
+    Options = {"bits": 1}  # noqa: RUF012
+
+
+def test_options_that_are_no_dataclass_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"`Options` of the bonus '.*:Odd' must be a frozen dataclass, got dict"):
+        build(BonusConfig(name=f"{__name__}:Odd"), context())
 
 
 class OnlyPays:

@@ -1,20 +1,21 @@
-"""The demo: its output and its plot."""
+"""The demo: its output and its grids."""
 
-from types import SimpleNamespace
-from typing import Any
+import re
 
-import numpy as np
 import pytest
+from rich.console import Console
 
 from offpiste.cli import main
-from offpiste.cli.demo import BARS, CELLS, SIZE, Contender, plot
+from offpiste.cli.demo import CELLS, GOALS, NEXT, SCALES, SIZE, Contender, grids, punchline
 
 
 def test_the_demo_trains_both_agents_and_suggests_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--episodes", "3"]) == 0
     out = capsys.readouterr().out
-    for text in ("epsilon_greedy", "cts", "cells found", "offpiste train --game freeway", "◆", "demo --episodes 12"):
+    for text in ("Watch how far", "ε-greedy 0 of 3, CTS 0 of 3.", "◆", "demo --episodes 12"):
         assert text in out
+    assert out.rstrip().endswith(NEXT)
+    assert max(map(len, out.splitlines())) <= 80
     assert "\x1b" not in out  # no colour without a terminal
 
 
@@ -23,8 +24,7 @@ def test_the_demo_shows_its_point(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "episode 50: " in out
-    assert "epsilon_greedy: did not reach the goal" in out
-    assert "cts: reached the goal in episode" in out
+    assert re.search(rf"ε-greedy 0 of (\d+), CTS {GOALS} of \1\.", out)
 
 
 def test_zero_episodes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,19 +32,25 @@ def test_zero_episodes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--episodes must be > 0, got 0" in capsys.readouterr().err
 
 
-def contender(name: str, cells: list[int]) -> Contender:
-    loop: Any = SimpleNamespace()
-    return Contender(name, loop, np.zeros((SIZE + 1, SIZE + 1), np.int64), cells)
+def test_both_grids_are_there_before_the_first_episode() -> None:
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as captured:
+        console.print(grids([Contender(method) for method in SCALES]))
+    lines = captured.get().splitlines()
+    assert lines[0].split() == ["ε-greedy", "CTS"]
+    assert lines[-2].count(f"episode 0, 0 of {CELLS} cells") == 2
+    assert lines[-1].count("goal reached 0 times") == 2
 
 
-def test_the_plot_shows_the_share_of_cells_over_the_episodes() -> None:
-    half, all_cells = CELLS // 2, CELLS
-    lines = plot([contender("one", [0, half, all_cells]), contender("two", [half, half, half])])
-    assert lines[1] == f"cells found, of {all_cells}, over 3 episodes"
-    assert lines[2].split() == ["one", BARS[4] + BARS[8]]
-    assert lines[3].split() == ["two", BARS[4] * 3]
-
-
-def test_many_episodes_are_shortened_to_the_width_of_the_plot() -> None:
-    lines = plot([contender("one", list(range(1, 51)) * 4)])
-    assert len(lines[2]) == 16 + 60
+def test_visits_and_goals_are_shown_under_each_agent() -> None:
+    one, two = (Contender(method) for method in SCALES)
+    one.visits[:, 0], one.episodes = 4, 7
+    two.visits[SIZE, SIZE], two.episodes, two.goals = 1, 7, 2
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as captured:
+        console.print(grids([one, two]))
+    shown = captured.get()
+    assert shown.count("·") == SIZE + 1
+    assert f"episode 7, {SIZE + 1} of {CELLS} cells" in shown
+    assert "goal reached 2 times" in shown
+    assert punchline([one, two]).strip() == "Episodes that reached the goal: ε-greedy 0 of 7, CTS 2 of 7."

@@ -14,7 +14,18 @@ import numpy as np
 from offpiste.errors import kind_of
 from offpiste.types import Batch, Transition
 
-__all__ = ["Batch", "Bonus", "Context", "LearningBonus", "LoggingBonus", "Scope", "Transition", "fault_of_scalars"]
+__all__ = [
+    "Batch",
+    "Bonus",
+    "Context",
+    "LearningBonus",
+    "LoggingBonus",
+    "NoOptions",
+    "Scope",
+    "Transition",
+    "fault_of_scalars",
+    "options_class",
+]
 
 Scope = Literal["lifelong", "episodic", "both"]
 """Over what a bonus counts visits: the run (lifelong), the episode, or both."""
@@ -41,9 +52,9 @@ MAX_INTRINSIC = float(np.finfo(np.float32).max)
 class Bonus(Protocol):
     """An intrinsic reward. Any class with these methods will do; it need not inherit from this one.
 
-    The class is called with its options and a `Context`. Its attributes are `Options`, a frozen dataclass whose field
-    docstrings document the options, and optionally
+    The class is called with its options and a `Context`. It may have these attributes:
 
+    - `Options`: a frozen dataclass whose field docstrings document the options; a bonus without it has none;
     - `measures_visits` (default True): the bonus of a frame falls as the frame is observed again and again;
     - `scope` (default "lifelong"): it stays low in later episodes; "episodic", it comes back in the next episode;
       "both", it comes back in part;
@@ -61,6 +72,16 @@ class Bonus(Protocol):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a bonus that declares none."""
+
+
+def options_class(kind: type[Any]) -> Any:
+    """Return what a bonus declares as its options; whether that is a frozen dataclass is for others to say."""
+    return getattr(kind, "Options", NoOptions)
 
 
 @runtime_checkable

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.bonuses.base import Bonus, Context
+from offpiste.bonuses.base import Bonus, Context, options_class
 from offpiste.config import BonusConfig
-from offpiste.errors import ConfigError, did_you_mean
+from offpiste.errors import ConfigError, did_you_mean, kind_of
 from offpiste.methods import METHODS
 from offpiste.parsing import from_dict
 
@@ -103,24 +103,22 @@ def build(config: BonusConfig, context: Context) -> Bonus | None:
     """Return the bonus of a run, or None where it has none."""
     if config.name == "none":
         return None
-    options = options_of(config)
-    with seeded_globals(int(context.generator.integers(2**63))):
-        made: Bonus = find(config.name)(options, context)
-    if missing := [name for name in _REQUIRED if not callable(getattr(made, name, None))]:
+    kind, options = find(config.name), options_of(config)
+    if missing := [name for name in _REQUIRED if not callable(getattr(kind, name, None))]:
         raise ConfigError(
             f"the bonus {config.name!r} has no method {' and no '.join(missing)}; a bonus has {', '.join(_REQUIRED)}"
         )
+    with seeded_globals(int(context.generator.integers(2**63))):
+        made: Bonus = kind(options, context)
     return made
 
 
 def options_of(config: BonusConfig) -> Any:
     """Return the options of a run's bonus; raise `ConfigError` for one that it does not have."""
-    kind = find(config.name)
-    if not dataclasses.is_dataclass(getattr(kind, "Options", None)):
-        raise ConfigError(
-            f"the bonus {config.name!r} has no `Options`; add a frozen dataclass, empty if it has no options"
-        )
-    return from_dict(kind.Options, config.options, where="bonus.options.")
+    form = options_class(find(config.name))
+    if not (isinstance(form, type) and dataclasses.is_dataclass(form)):
+        raise ConfigError(f"`Options` of the bonus {config.name!r} must be a frozen dataclass, got {kind_of(form)}")
+    return from_dict(form, config.options, where="bonus.options.")
 
 
 def source_file(name: str) -> str | None:

@@ -39,10 +39,11 @@ def set_options(options: dict[str, Any], taken: dict[str, str], bonus: str) -> N
     """Set options of a bonus from the command line, each parsed by its type in the bonus's `Options`."""
     declared = None
     if taken:
+        from offpiste.bonuses.base import options_class
         from offpiste.bonuses.registry import find  # imports torch
 
         with suppress(ConfigError):  # raised again when the bonus is made
-            declared = getattr(find(bonus), "Options", None)
+            declared = options_class(find(bonus))
     for name, text in taken.items():
         path = name.removeprefix(_OPTIONS).replace("-", "_")
         _set(options, path, parse_value(text, _type_of(declared, path)))

@@ -79,6 +79,7 @@ def _detail(name: str) -> Iterator[str]:
     yield name
     about = [("actions", _actions(method.exploration))]
     if bonus.name != "none":
+        from offpiste.bonuses.base import options_class
         from offpiste.bonuses.registry import import_path  # imports torch
 
         kind = _kind(bonus.name)
@@ -97,7 +98,7 @@ def _detail(name: str) -> Iterator[str]:
         yield ""
         yield from _wrapped(inspect.getdoc(kind) or "The class has no docstring.", "  ")
         yield ""
-        yield from _options(getattr(kind, "Options", None), bonus.options)
+        yield from _options(options_class(kind), bonus.options)
 
 
 def _named(name: str) -> tuple[str, Method]:
@@ -122,7 +123,7 @@ def _kind(bonus: str) -> type[Any]:
 def _options(kind: Any, chosen: dict[str, Any]) -> Iterator[str]:
     """Yield name, type, default and docstring of each field of a bonus's `Options`."""
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise ConfigError("the bonus must declare its options; set `Options` in its class to a frozen dataclass")
+        raise ConfigError("`Options` in the class of a bonus must be a frozen dataclass")
     fields = dataclasses.fields(kind)
     yield "  --bonus.options.OPTION VALUE, where OPTION is" if fields else "  The bonus has no options."
     docs, hints = _field_docs(kind), typing.get_type_hints(kind, include_extras=True)

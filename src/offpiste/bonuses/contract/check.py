@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.bonuses.base import Transition, fault_of_scalars
+from offpiste.bonuses.base import Transition, fault_of_scalars, options_class
 from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
 from offpiste.bonuses.contract.play import (
     FULL,
@@ -37,6 +37,7 @@ from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Wat
 from offpiste.bonuses.contract.visits import judge_visits
 from offpiste.bonuses.registry import import_path, seeded_globals
 from offpiste.config import AgentConfig
+from offpiste.errors import kind_of
 from offpiste.parsing import from_dict
 from offpiste.seeding import generator_state
 
@@ -114,13 +115,11 @@ def _examine(
 
 
 def _options(kind: type[Any], settings: Mapping[str, Any], findings: Findings) -> Any:
-    form = getattr(kind, "Options", None)
-    advice = (
-        f"give {kind.__name__} an attribute `Options`, made with @dataclass(frozen=True), empty if it has no options"
-    )
+    form = options_class(kind)
+    advice = f"make the `Options` of {kind.__name__} with @dataclass(frozen=True), or leave them out if it has none"
     if not (isinstance(form, type) and dataclasses.is_dataclass(form)):
-        findings.fail(Check.OPTIONS, f"it has no `Options`; {advice}")
-        raise Stop("it has no Options")
+        findings.fail(Check.OPTIONS, f"`Options` must be a dataclass, got {kind_of(form)}; {advice}")
+        raise Stop("its Options are no dataclass")
     if not getattr(form, "__dataclass_params__").frozen:  # noqa: B009 (the type checker does not know of it)
         findings.fail(Check.OPTIONS, f"{form.__name__} must be frozen; {advice}")
     try:
