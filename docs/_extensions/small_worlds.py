@@ -9,7 +9,7 @@ the report on it in results/report.
 import logging
 import shutil
 from collections.abc import Iterable
-from contextlib import chdir
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ from offpiste.analysis.load import load
 from offpiste.report.page import build
 from scripts import hero
 from scripts.small_worlds import RESULTS, answers, constants, finished, scores
+
+HEAT = 5
+"""The strongest of the shades of a score."""
 
 
 class Written(SphinxDirective):
@@ -53,6 +56,17 @@ class Scores(Written):
     def lines(self) -> Iterable[str]:
         """Return the table, of which README has the worlds that differ."""
         return scores(RESULTS).splitlines()
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table with a class for each score, which the style gives a colour."""
+        (container,) = super().run()
+        for table in container.findall(nodes.table):
+            table["classes"].append("heat")
+        for entry in container.findall(nodes.entry):
+            with suppress(ValueError):
+                score = float(entry.astext().replace("−", "-"))
+                entry["classes"].append(f"heat-{round(HEAT * min(1.0, max(0.0, score)))}")
+        return [container]
 
 
 class Caption(Written):
