@@ -5,18 +5,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste.field_docs import show_fields
 
+
+@show_fields
 @dataclass(frozen=True)
 class Transition:
     """One agent step; the states are read-only stacks [stack, height, width] of uint8, newest frame last."""
 
     state: NDArray[np.uint8]
+    """The state in which the action was taken."""
     action: int
+    """Index of the action, from 0."""
     reward: float
     """The extrinsic reward, unclipped."""
     next_state: NDArray[np.uint8]
+    """The state after the step."""
     terminated: bool
+    """Whether the game ended with this step."""
     truncated: bool
+    """Whether a time limit ended the episode."""
     episode_step: int
     """0 for the first step of an episode."""
     ram: NDArray[np.uint8]
@@ -34,6 +42,7 @@ class Transition:
         return self.terminated or self.truncated
 
 
+@show_fields
 @dataclass(frozen=True)
 class Batch:
     """n-step transitions sampled from the replay; the batch is the first dimension of every array.

@@ -22,6 +22,7 @@ class Results:
     """What `offpiste.load` returns. Tables are Arrow's; rows of a run carry its name in the column `run`."""
 
     runs: tuple[Run, ...]
+    """Every run that could be read."""
     published: tuple[Published, ...]
     """Curves that were imported, as those of Dopamine."""
     stores: Mapping[str, str]

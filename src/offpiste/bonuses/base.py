@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from offpiste.errors import kind_of
+from offpiste.field_docs import show_fields
 from offpiste.types import Batch, Transition
 
 __all__ = [
@@ -31,6 +32,7 @@ Scope = Literal["lifelong", "episodic", "both"]
 """Over what a bonus counts visits: the run (lifelong), the episode, or both."""
 
 
+@show_fields
 @dataclass(frozen=True)
 class Context:
     """The game and the agent that a bonus is built for."""
@@ -38,11 +40,15 @@ class Context:
     game: str
     """For bonuses that read the game's RAM; a bonus for every game ignores it."""
     action_count: int
+    """Number of actions."""
     stack_frames: int
+    """How many frames make up a state."""
     frame_shape: tuple[int, int]
+    """Height and width of a frame."""
     generator: np.random.Generator
     """The bonus's own random stream; the run saves and restores its state."""
     device: str = "cpu"
+    """Where networks belong, as torch names it: cpu, cuda:0."""
 
 
 MAX_INTRINSIC = float(np.finfo(np.float32).max)

@@ -1,9 +1,7 @@
 """`offpiste methods`: list the exploration methods with their constants, or show one in detail."""
 
-import ast
 import dataclasses
 import inspect
-import itertools
 import textwrap
 import typing
 from collections.abc import Iterator, Sequence
@@ -14,6 +12,7 @@ import tyro
 
 from offpiste.config import BonusConfig, ExplorationConfig
 from offpiste.errors import ConfigError
+from offpiste.field_docs import field_docs
 from offpiste.methods import METHODS, SMALL_WORLDS, Method, choose, find
 from offpiste.parsing import Range
 
@@ -126,7 +125,7 @@ def _options(kind: Any, chosen: dict[str, Any]) -> Iterator[str]:
         raise ConfigError("`Options` in the class of a bonus must be a frozen dataclass")
     fields = dataclasses.fields(kind)
     yield "  --bonus.options.OPTION VALUE, where OPTION is" if fields else "  The bonus has no options."
-    docs, hints = _field_docs(kind), typing.get_type_hints(kind, include_extras=True)
+    docs, hints = field_docs(kind), typing.get_type_hints(kind, include_extras=True)
     for option in fields:
         yield ""
         yield f"  {option.name} ({_type(hints[option.name])}) {_default(option, chosen)}"
@@ -149,22 +148,6 @@ def _type(hint: Any) -> str:
         ranges = [str(mark) for mark in hint.__metadata__ if isinstance(mark, Range)]
         return " ".join([_type(hint.__origin__), *ranges])
     return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
-
-
-def _field_docs(kind: type[Any]) -> dict[str, str]:
-    """Return the docstring below each field of a dataclass and its parents; empty if there is no source."""
-    docs: dict[str, str] = {}
-    for parent in reversed(kind.__mro__[:-1]):
-        try:
-            source = inspect.getsource(parent)
-        except (OSError, TypeError):
-            continue
-        body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
-        for field, below in itertools.pairwise(body):
-            match field, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    docs[name] = text
-    return docs
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:
