@@ -51,8 +51,25 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     output = Output([], capsys)
     assert output.code == 0
-    for word in ("train", "eval", "games", "digest", "--version"):
-        assert word in output.out
+    assert Output(["--help"], capsys).out == output.out
+    lines = output.out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == list(COMMANDS)
+
+
+def test_an_unknown_option_is_refused_with_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(["--hepl"], capsys)
+    assert output.code == 2
+    assert "no option named '--hepl'; `offpiste --help` lists the commands" in output.errors
+
+
+@pytest.mark.parametrize("command", ["games", "methods"])
+def test_a_list_fits_a_terminal_and_has_no_negative_zero(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = Output([command], capsys).out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "-0.00" not in out
+    assert "e-0" not in out
 
 
 def test_games_lists_the_twelve_of_the_paper_and_then_the_worlds_outside_the_ale(
@@ -441,9 +458,13 @@ def test_train_eval_and_digest_work_on_one_folder(
     assert output.out == ""
     assert lines[0] == f"montezuma_revenge/epsilon_greedy/seed-4, to 200 frames, in {run}"
     assert re.fullmatch(
-        r"4 frames \(2\.0%\), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1\.000, .*", lines[1]
+        r"4 frames \(2\.0%\), – frames/s, ETA once it learns, iteration 1, episode 0, ε 1\.000, .*", lines[1]
     )
-    assert lines[-1] == f"200 frames are done; results in {run}"
+    assert lines[-3:] == [
+        f"200 frames are done; results in {run}",
+        f"  offpiste watch {run} --out episode.mp4",
+        f"  offpiste report {tmp_path} --out report",
+    ]
     assert read_settings(settings)["frames"] == 40
 
     output = Output(["digest", str(run)], capsys)
@@ -497,7 +518,7 @@ def test_a_run_below_a_url_keeps_the_options_and_hides_the_keys_of_the_url(
     assert output.code == 0, output.errors
     run = Folder(location).below("montezuma_revenge/epsilon_greedy/seed-0")
     assert "run.json" in run.list()
-    assert output.errors.count(run.location) == 2
+    assert output.errors.count(run.location) == 3
     assert "secret" not in output.errors
 
 

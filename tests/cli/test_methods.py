@@ -40,7 +40,7 @@ class Own:
 
 
 class Bare:
-    pass
+    Options = {}
 '''
 
 
@@ -60,18 +60,11 @@ def test_the_table_has_one_row_for_each_method_with_its_constants(capsys: pytest
     rows = {columns(line)[0]: columns(line)[1:] for line in lines}
     assert columns(heading)[0] == "method"
     assert list(rows) == list(METHODS)
-    assert {len(row) for row in rows.values()} == {5}
-    assert rows["epsilon_greedy"] == ["ε 1 to 0.01", "–", "–", "–", "the paper"]
-    assert rows["noisy_nets"] == ["noisy layers, σ0 0.5", "–", "–", "–", "the paper"]
-    assert rows["icm"] == ["ε 1 to 0.01", "0.005", "forward_weight 0.005", "clipped to ±1", "the paper"]
-    assert rows["oracle"] == ["ε 1 to 0.01", "0.01", "–", "clipped to ±1", "not tuned"]
-    assert rows["rnd_released"] == [
-        "ε 1 to 0.01",
-        "5e-05",
-        "learning_rate 0.0001",
-        "not clipped",
-        "the released code",
-    ]
+    assert {len(row) for row in rows.values()} == {4}
+    assert rows["epsilon_greedy"] == ["–", "–", "–", "paper"]
+    assert rows["icm"] == ["0.005", "forward_weight 0.005", "clipped to ±1", "paper"]
+    assert rows["oracle"] == ["0.01", "–", "clipped to ±1", "not tuned"]
+    assert rows["rnd_released"] == ["0.00005", "learning_rate 0.0001", "not clipped", "released code"]
     assert all(len(line) <= 120 for line in [heading, *lines])
 
 
@@ -124,7 +117,7 @@ def test_a_bonus_in_the_current_folder_is_shown_with_its_docstrings(
         ("epsilon_gredy", "no method named 'epsilon_gredy'; did you mean 'epsilon_greedy'?"),
         ("rdn", "no method named 'rdn'; did you mean 'rnd'?"),
         ("a_bonus_in_this_folder:Onw", "cannot load the bonus 'a_bonus_in_this_folder:Onw'"),
-        ("a_bonus_in_this_folder:Bare", "the bonus must declare its options; set `Options` in its class"),
+        ("a_bonus_in_this_folder:Bare", "`Options` in the class of a bonus must be a frozen dataclass"),
     ],
 )
 def test_a_name_that_cannot_be_shown_is_refused_in_one_line(

@@ -60,13 +60,13 @@ def shown(progress: Progress, width: int = 160) -> str:
 
 def test_the_line_of_a_run_at_half_its_frames() -> None:
     assert line(HALFWAY) == (
-        "1,000,000 frames (50.0%), 1,250 steps/s, ETA 0:03:20, iteration 2, episode 1,234, ε 0.012, "
+        "1,000,000 frames (50.0%), 1,250 frames/s, ETA 0:03:20, iteration 2, episode 1,234, ε 0.012, "
         "last return 2,500, mean 1,033, rooms 3, cells 1,500"
     )
 
 
 def test_the_line_of_a_run_that_just_started_omits_what_is_unknown() -> None:
-    assert line(BEGUN) == "0 frames (0.0%), – steps/s, ETA once it learns, iteration 1, episode 0, ε 1.000"
+    assert line(BEGUN) == "0 frames (0.0%), – frames/s, ETA once it learns, iteration 1, episode 0, ε 1.000"
 
 
 def test_a_note_ends_the_line() -> None:
@@ -88,7 +88,7 @@ def test_the_live_view_shows_every_figure_and_the_note() -> None:
         "the title",
         "50.0%",
         "1,000,000 / 2,000,000 frames",
-        "1,250 steps/s",
+        "1,250 frames/s",
         "ETA 0:03:20",
         "iteration 2",
         "episode 1,234",
@@ -166,3 +166,12 @@ def test_there_is_no_eta_before_learning_starts() -> None:
 )
 def test_a_score_has_its_significant_digits(value: float, text: str) -> None:
     assert progress_view._score(value) == text
+
+
+def test_the_rate_counts_frames_as_the_rest_of_the_line_does() -> None:
+    assert "5,002 frames/s" in line(HALFWAY, frame_skip=4)
+
+
+def test_a_single_room_is_not_worth_a_word() -> None:
+    assert "rooms" not in line(replace(HALFWAY, rooms=1))
+    assert "rooms 2" in line(replace(HALFWAY, rooms=2))

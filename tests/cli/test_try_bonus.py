@@ -39,23 +39,59 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     return studies
 
 
-def test_a_quick_trial_uses_the_middle_of_the_grid_two_worlds_and_three_seeds(
+def test_a_quick_trial_uses_the_middle_of_the_grid_a_hard_world_and_three_seeds(
     ran: list[Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = Output(["try", NEW, "--quick", "--store", str(tmp_path / "trial")], capsys)
     assert output.code == 0, output.errors
     (study,) = ran
-    assert len(study.runs) == 6
+    assert [run.game for run in study.runs] == ["four_rooms"] * 3
     assert {run.bonus.scale for run in study.runs} == {grid_of(NEW).middle}
     rows = [line.split() for line in output.out.splitlines()]
-    assert rows[1][:4] == ["Deep", "Sea", "12", "0.61"]  # from -0.005 to 0.99
-    assert rows[2][:2] == ["Catch", "0.50"]  # from 0.2 to 1
+    assert rows[1][:3] == ["Four", "Rooms", "0.57"]  # from 0.01 to 1.04
     assert Path(output.out.splitlines()[-1]).is_file()
 
 
 def test_a_trial_tunes_the_bonus_before_it_runs_every_world(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
     assert Output(["try", NEW, "--seeds", "1", "--store", str(tmp_path)], capsys).code == 0
     assert [len(study.runs) for study in ran] == [75, 10, 8]  # all settings tie, so the first, at the edge, is best
+
+
+def test_a_scale_leaves_out_the_tuning(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
+    argv = ["try", NEW, "--seeds", "1", "--bonus.scale", "0.5", "--worlds", "museum", "catch", "--store", str(tmp_path)]
+    assert Output(argv, capsys).code == 0
+    (study,) = ran
+    assert [(run.game, run.bonus.scale) for run in study.runs] == [("museum", 0.5), ("catch", 0.5)]
+    assert not any(run.variant for run in study.runs)
+
+
+def test_options_are_set_in_tuning_and_result(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
+    bonus, store = "offpiste.bonuses.simhash:SimHash", str(tmp_path)
+    argv = ["try", bonus, "--seeds", "1", "--bonus.options.bits", "32", "--worlds", "catch", "--store", store]
+    assert Output(argv, capsys).code == 0
+    assert [len(study.runs) for study in ran] == [75, 10, 1]
+    assert {run.bonus.options["bits"] for study in ran for run in study.runs} == {32}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            ["cts", "--bonus.scale", "1"],
+            "cts has constants of its own, got --bonus.scale; to try others, name the class",
+        ),
+        ([NEW, "--worlds", "catsh"], "no small world named 'catsh'; did you mean 'catch'?"),
+        ([NEW, "--bonus.scale", "much", "--worlds", "catch"], "bonus.scale must be a"),
+        ([NEW, "--bonus.options.bits", "1", "--worlds", "catch"], "no setting named 'bonus.options.bits'"),
+    ],
+)
+def test_what_a_trial_cannot_do_is_refused(
+    argv: list[str], message: str, ran: list[Study], tmp_path: Path, capsys: Any
+) -> None:
+    output = Output(["try", *argv, "--store", str(tmp_path)], capsys)
+    assert output.code == 1
+    assert message in output.errors
+    assert not ran
 
 
 def test_a_method_with_published_constants_is_not_tuned_again(ran: list[Study], tmp_path: Path, capsys: Any) -> None:

@@ -3,15 +3,13 @@
 Only the given command is imported, and only those that compute import torch, so that help appears at once.
 """
 
-import functools
 import importlib
-import operator
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
@@ -21,25 +19,34 @@ from offpiste.cli.output import warn
 from offpiste.errors import BonusError, OffpisteError, did_you_mean
 from offpiste.parsing import parse_count
 
-COMMANDS = {
-    "demo": "demo",
-    "train": "train",
-    "eval": "eval",
-    "watch": "watch",
-    "games": "games",
-    "digest": "digest",
-    "doctor": "doctor",
-    "check-bonus": "check_bonus",
-    "try": "try_bonus",
-    "methods": "methods",
-    "study": "study",
-    "report": "report",
-    "bundle": "bundle",
-    "export": "export",
-    "import": "importing",
-    "verify": "verify",
+GROUPS = {
+    "Start": {
+        "demo": ("demo", "watch two agents learn, one with a bonus, one without"),
+        "doctor": ("doctor", "check whether this machine can train"),
+        "train": ("train", "train one agent on one game, or resume it"),
+        "watch": ("watch", "write a video of one episode of a run"),
+        "eval": ("eval", "play episodes with the newest weights of a run"),
+    },
+    "Your bonus": {
+        "check-bonus": ("check_bonus", "check that a bonus keeps the contract, and say what is wrong"),
+        "try": ("try_bonus", "tune and run a bonus in the small worlds, beside the others"),
+        "methods": ("methods", "list the exploration methods, or show one"),
+        "games": ("games", "list the games and worlds"),
+    },
+    "Studies": {
+        "study": ("study", "plan, run and watch many runs, here or on a cluster"),
+        "report": ("report", "make a page of what runs show"),
+        "verify": ("verify", "check that what a store holds is whole"),
+        "digest": ("digest", "print a checksum of a run's results"),
+    },
+    "Data": {
+        "bundle": ("bundle", "write the records of finished runs into a few files"),
+        "export": ("export", "write records for TensorBoard, Weights & Biases or as CSV"),
+        "import": ("importing", "add published curves to a store"),
+    },
 }
-"""The module of each command; only that of the given one is imported."""
+"""By group and command: its module, of which only that of the given command is imported, and what it does."""
+COMMANDS = {name: module for group in GROUPS.values() for name, (module, _) in group.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,8 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if argv in (["--version"], ["-V"]):
         print(offpiste.__version__)
         return 0
-    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        warn(f"no command named {argv[0]!r}{did_you_mean(argv[0], COMMANDS)}")
+    if not argv or argv[0] in ("--help", "-h"):
+        print("\n".join(_overview()))
+        return 0
+    if argv[0] not in COMMANDS:
+        if argv[0].startswith("-"):
+            warn(f"no option named {argv[0]!r}; `offpiste --help` lists the commands")
+        else:
+            warn(f"no command named {argv[0]!r}{did_you_mean(argv[0], COMMANDS)}")
         return 2
     try:
         command = _parse(argv)
@@ -68,20 +81,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
 
 
+def _overview() -> Iterator[str]:
+    """Yield the help: a line for each command."""
+    yield from ("usage: offpiste COMMAND [OPTIONS]", "", f"{offpiste.__doc__}")
+    for group, commands in GROUPS.items():
+        yield from ("", f"{group}:")
+        yield from (f"  {name:<13}{about}" for name, (_, about) in commands.items())
+    yield from ("", "offpiste COMMAND --help has its options and exit codes; offpiste --version.")
+
+
 def _parse(argv: list[str]) -> Any:
-    """Return the arguments of a command; a known command has a parser of its own, so that errors refer to its help."""
-    if argv and argv[0] in COMMANDS:
-        module, prog = _module(argv[0]), f"offpiste {argv[0]}"
-        argv, default = module.defaults(argv) if hasattr(module, "defaults") else (argv, None)
-        return tyro.cli(module.Arguments, prog=prog, args=argv[1:], default=default, registry=_registry())
-    about = f"{offpiste.__doc__} --version prints the version."
-    return tyro.cli(_commands(), prog="offpiste", description=about, args=argv or ["--help"], registry=_registry())
-
-
-def _commands() -> Any:
-    """Return the union of all commands' arguments."""
-    kinds = [Annotated[_module(name).Arguments, tyro.conf.subcommand(name)] for name in COMMANDS]
-    return functools.reduce(operator.or_, kinds)
+    """Return the arguments of a command, by a parser of its own, so that errors refer to its help."""
+    module, prog = _module(argv[0]), f"offpiste {argv[0]}"
+    argv, default = module.defaults(argv) if hasattr(module, "defaults") else (argv, None)
+    return tyro.cli(module.Arguments, prog=prog, args=argv[1:], default=default, registry=_registry())
 
 
 def _module(command: str) -> ModuleType:

@@ -169,7 +169,7 @@ def _store(out: str) -> Iterator[Diagnosis]:
 
 
 def _extras() -> Iterator[Diagnosis]:
-    for extra, modules, what in (("cluster", ("ray",), "studies"), ("report", NEEDED, "reports")):
+    for extra, modules, what in (("cluster", ("ray",), "studies on a Ray cluster"), ("report", NEEDED, "reports")):
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         if missing:
             message = f"{', '.join(missing)} not installed; pip install 'offpiste[{extra}]' for {what}"

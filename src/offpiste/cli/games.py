@@ -27,7 +27,7 @@ def main(arguments: Arguments) -> int:
 
         print("\n".join(known_games()))
         return 0
-    print(f"{'game':<18} {'suite':<10} {'random':>8} {'human/best':>10}  rooms and cells found are counted by")
+    print(f"{'game':<18} {'suite':<11} {'random':>8} {'human/best':>10}  rooms and cells counted by")
     for game in WORLDS.values():
         location = game.location
         counted_by = "coarse frame"
@@ -35,6 +35,8 @@ def main(arguments: Arguments) -> int:
             counted_by = ", ".join(part for part in ("level", "room", "x", "y") if getattr(location, part) is not None)
         scores = ReferenceScores() if game.sizes else reference_scores(game.name)  # a size has its own
         digits = 1 if scores.span >= 10.0 else 2
-        random, top = (f"{score:,.{digits}f}" if scores.known else "–" for score in (scores.random, scores.top))
-        print(f"{game.name:<18} {game.suite or '–':<10} {random:>8} {top:>10}  {counted_by}")
+        random, top = (
+            f"{score:z,.{digits}f}".replace("-", "−") if scores.known else "–" for score in (scores.random, scores.top)
+        )
+        print(f"{game.name:<18} {game.suite or '–':<11} {random:>8} {top:>10}  {counted_by}")
     return 0

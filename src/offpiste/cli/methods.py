@@ -16,11 +16,12 @@ from offpiste.field_docs import field_docs
 from offpiste.methods import METHODS, SMALL_WORLDS, Method, choose, find
 from offpiste.parsing import Range
 
-_HEADINGS = ("method", "actions", "scale β", "options", "reward + β·bonus", "constants from")
+_HEADINGS = ("method", "scale β", "options", "reward + β·bonus", "from")
 _MORE = """
-offpiste methods NAME                 shows a method or a bonus with all its options
-offpiste train --bonus module:Class   trains with a bonus of yours, in the current folder or installed"""
-_WIDTH = 100
+Constants are those for Atari games.
+  offpiste methods NAME                 shows a method with all its options
+  offpiste train --bonus module:Class   trains with a bonus of yours"""
+_WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,22 @@ def _table() -> Iterator[str]:
 
 
 def _row(name: str, method: Method) -> tuple[str, ...]:
-    bonus = method.bonus
+    bonus, source = method.bonus, method.source.removeprefix("the ")
     if bonus.name == "none":
-        return (name, _actions(method.exploration), "–", "–", "–", method.source)
-    return (name, _actions(method.exploration), f"{bonus.scale:g}", _set(bonus) or "–", _sum(method), method.source)
+        return (name, "–", "–", "–", source)
+    return (name, _plain(bonus.scale), _set(bonus) or "–", _sum(method), source)
 
 
 def _set(bonus: BonusConfig) -> str:
     """Return the options that are set, as in decay 1.0."""
-    return ", ".join(f"{key} {value}" for key, value in bonus.options.items())
+    return ", ".join(
+        f"{key} {_plain(value) if isinstance(value, float) else value}" for key, value in bonus.options.items()
+    )
+
+
+def _plain(value: float) -> str:
+    """Return a number as people write it: 0.00005, not 5e-05."""
+    return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -84,13 +92,13 @@ def _detail(name: str) -> Iterator[str]:
         kind = _kind(bonus.name)
         about += [
             ("bonus", import_path(kind)),
-            ("scale β", f"{bonus.scale:g}"),
+            ("scale β", _plain(bonus.scale)),
             ("reward + β·bonus", _sum(method)),
         ]
     about.append(("constants from", method.source))
     if SMALL_WORLDS in method.constants:
         tuned = method.constants[SMALL_WORLDS]
-        constants = ", ".join([f"β {tuned.scale:g}", *([_set(tuned)] if tuned.options else [])])
+        constants = ", ".join([f"β {_plain(tuned.scale)}", *([_set(tuned)] if tuned.options else [])])
         about.append(("in small worlds", f"{constants}; tuned on Deep Sea"))
     yield from (f"  {line}" for line in _columns(about))
     if bonus.name != "none":

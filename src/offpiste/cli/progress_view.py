@@ -31,22 +31,22 @@ def show_progress(config: RunConfig, location: str, *, quiet: bool = False) -> I
         return
     if not sys.stderr.isatty():
         print(title, file=sys.stderr, flush=True)
-        yield _line_printer()
+        yield _line_printer(config.world.frame_skip)
         return
     console = Console(stderr=True)
     with Live(Text(title), console=console, refresh_per_second=4) as live:
-        yield lambda progress: live.update(panel(title, progress))
+        yield lambda progress: live.update(panel(title, progress, config.world.frame_skip))
 
 
-def panel(title: str, progress: "Progress") -> RenderableType:
+def panel(title: str, progress: "Progress", frame_skip: int = 1) -> RenderableType:
     """Return the live view."""
     share = min(1.0, progress.frames / max(1, progress.target_frames))
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
-        ProgressBar(total=1.0, completed=share, width=40),
+        ProgressBar(total=1.0, completed=share, width=30, complete_style="cyan", finished_style="green"),
         f"{100 * share:5.1f}%",
         f"{progress.frames:,} / {progress.target_frames:,} frames",
-        f"{_rate(progress)}",
+        _rate(progress, frame_skip),
         f"ETA {_eta(progress)}",
     )
     rows: list[RenderableType] = [Text(title, style="bold"), bar, Text(_figures(progress))]
@@ -55,14 +55,15 @@ def panel(title: str, progress: "Progress") -> RenderableType:
     return Group(*rows)
 
 
-def line(progress: "Progress") -> str:
+def line(progress: "Progress", frame_skip: int = 1) -> str:
     """Return the progress as one line of plain text."""
     share = min(100.0, 100 * progress.frames / max(1, progress.target_frames))
-    text = f"{progress.frames:,} frames ({share:.1f}%), {_rate(progress)}, ETA {_eta(progress)}, {_figures(progress)}"
+    rate, eta = _rate(progress, frame_skip), _eta(progress)
+    text = f"{progress.frames:,} frames ({share:.1f}%), {rate}, ETA {eta}, {_figures(progress)}"
     return f"{text}; {printable(progress.note)}" if progress.note else text
 
 
-def _line_printer() -> Callable[["Progress"], None]:
+def _line_printer(frame_skip: int) -> Callable[["Progress"], None]:
     shown_at = -LINE_SECONDS
     shown_note = ""
 
@@ -70,7 +71,7 @@ def _line_printer() -> Callable[["Progress"], None]:
         nonlocal shown_at, shown_note
         now = time.monotonic()
         if now >= shown_at + LINE_SECONDS or progress.note != shown_note:
-            print(line(progress), file=sys.stderr, flush=True)
+            print(line(progress, frame_skip), file=sys.stderr, flush=True)
             shown_at, shown_note = now, progress.note
 
     return show
@@ -88,8 +89,8 @@ def _note_printer(title: str) -> Callable[["Progress"], None]:
     return show
 
 
-def _rate(progress: "Progress") -> str:
-    return f"{progress.steps_per_second:,.0f} steps/s" if progress.steps_per_second else "– steps/s"
+def _rate(progress: "Progress", frame_skip: int) -> str:
+    return f"{progress.steps_per_second * frame_skip:,.0f} frames/s" if progress.steps_per_second else "– frames/s"
 
 
 def _eta(progress: "Progress") -> str:
@@ -104,7 +105,7 @@ def _figures(progress: "Progress") -> str:
         parts.append(f"last return {_score(progress.last_return)}")
     if progress.mean_return is not None:
         parts.append(f"mean {_score(progress.mean_return)}")
-    if progress.rooms is not None:
+    if progress.rooms is not None and progress.rooms > 1:  # most worlds have one room
         parts.append(f"rooms {progress.rooms}")
     if progress.cells is not None:
         parts.append(f"cells {progress.cells:,}")

@@ -2,7 +2,7 @@
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import tyro
 from offpiste.cli.bonus_options import set_options, take
 from offpiste.cli.output import STOPPED_EARLY
 from offpiste.cli.progress_view import show_progress
+from offpiste.commands import shell_line
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
@@ -83,7 +84,15 @@ def main(arguments: Arguments) -> int:
         message = f"stopped at {last.frames:,} of {last.target_frames:,} frames; the same command continues"
     if not arguments.quiet:
         print(message, file=sys.stderr)
+        if finished:
+            print("\n".join(_next_commands(folder.location, Folder(arguments.out).location)), file=sys.stderr)
     return 0 if finished else STOPPED_EARLY
+
+
+def _next_commands(run: str, out: str) -> Iterator[str]:
+    """Yield what to do with a finished run."""
+    yield f"  {shell_line(['offpiste', 'watch', run, '--out', 'episode.mp4'])}"
+    yield f"  {shell_line(['offpiste', 'report', out, '--out', 'report'])}"
 
 
 def _last(argv: Sequence[str], name: str) -> str | None:

@@ -1,6 +1,7 @@
 """`offpiste try`: tune and run a bonus in the small worlds, within an hour or two."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,21 +9,26 @@ import tomli_w
 import tyro
 
 import offpiste
+from offpiste.cli.bonus_options import set_options, take
 from offpiste.cli.output import STOPPED_EARLY
 from offpiste.cli.report import NEEDED, require
 from offpiste.cli.study_arguments import log
-from offpiste.errors import OffpisteError
+from offpiste.errors import ConfigError, OffpisteError, did_you_mean
+from offpiste.methods import METHODS
+from offpiste.parsing import parse_value
 from offpiste.study.plan import Study, load_bonuses
 from offpiste.worlds.registry import SUITES
 
 RESULTS = Path("results") / "small_worlds"
+_SCALE = "--bonus.scale"
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Try a bonus in eight small worlds: tune it in the first, with fifteen settings and five seeds each; run it in
     all of them with ten seeds; and compare it with the published methods, in a table and a report. The same command
-    resumes a trial. Exit code 0: the trial is done; 75: stopped before that; 1: an error.
+    resumes a trial. Options are set as in training, with --bonus.options.OPTION VALUE; --bonus.scale sets β and leaves
+    out the tuning. Exit code 0: the trial is done; 75: stopped before that; 1: an error.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
@@ -31,8 +37,20 @@ class Arguments:
     """Folder for the runs, and for the report, in `report` below it."""
     seeds: int = 10
     """Seeds in each world."""
+    worlds: tuple[str, ...] = ()
+    """The small worlds to run it in, by name; all eight by default."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Two worlds, three seeds, and the middle of the grid without tuning: minutes instead of half an hour."""
+    """One hard world, Four Rooms, three seeds, and the middle of the grid without tuning: minutes instead of half an
+    hour.
+    """
+    taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
+    """β and options of the bonus."""
+
+
+def defaults(argv: Sequence[str]) -> tuple[list[str], Arguments]:
+    """Return the arguments left to parse, and defaults with β and the options of the bonus."""
+    argv, taken = take(argv, _SCALE)
+    return argv, Arguments(bonus=tyro.MISSING, taken=taken)
 
 
 class Stopped(OffpisteError):
@@ -48,16 +66,27 @@ def main(arguments: Arguments) -> int:
     from offpiste.study.tuning import grid_of
 
     quick = arguments.quick
-    games, seeds = (QUICK_GAMES, QUICK_SEEDS) if quick else (SUITES["small_worlds"], arguments.seeds)
-    trial = Trial(arguments.bonus, tuple(games), seeds)
-    setting: dict[str, Any] = {}
+    games = _chosen(arguments.worlds) or (QUICK_GAMES if quick else SUITES["small_worlds"])
+    taken = dict(arguments.taken)
+    scale = taken.pop(_SCALE, None)
+    trial = Trial(arguments.bonus, games, QUICK_SEEDS if quick else arguments.seeds)
+    if arguments.taken and arguments.bonus in METHODS:
+        raise ConfigError(
+            f"{arguments.bonus} has constants of its own, got {', '.join(arguments.taken)}; to try others, name the "
+            f"class, as in offpiste try {METHODS[arguments.bonus].bonus_class or 'module:Class'}"
+        )
+    if taken:
+        options: dict[str, Any] = {}
+        set_options(options, taken, trial.bonus_name)
+        trial = replace(trial, options=options)
+    setting: dict[str, Any] = {} if scale is None else {"scale": parse_value(scale, float)}
 
     def run(study: Study, content: dict[str, Any]) -> None:
         run_to_end(study, content, arguments.store)
 
     try:
-        if not trial.is_tuned:
-            grid = grid_of(trial.bonus_name)
+        if not trial.is_tuned and not setting:
+            grid = grid_of(trial.bonus_name, trial.options)
             log(f"the middle of the grid is β = {grid.middle:g}, from the intrinsic rewards of a random policy")
             setting = {"scale": grid.middle} if quick else tune(trial, grid, arguments.store, run)
             log(f"running with the setting {setting}")
@@ -72,6 +101,15 @@ def main(arguments: Arguments) -> int:
         print(line)
     print(report.page)
     return 0
+
+
+def _chosen(worlds: Sequence[str]) -> tuple[str, ...]:
+    """Return worlds by their names, each checked."""
+    known = SUITES["small_worlds"]
+    for name in worlds:
+        if name not in known:
+            raise ConfigError(f"no small world named {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+    return tuple(dict.fromkeys(worlds))
 
 
 def published() -> list[Path]:

@@ -4,8 +4,8 @@ A trial consists of ordinary studies in one store, so it may be killed at any ti
 """
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from offpiste.analysis.choice import best_first
@@ -18,7 +18,8 @@ from offpiste.methods import METHODS, SMALL_WORLDS, choose
 from offpiste.study.plan import Study, make_study
 from offpiste.study.tuning import GAME, SEEDS, Grid
 
-QUICK_GAMES, QUICK_SEEDS = (GAME, "catch"), 3
+QUICK_GAMES, QUICK_SEEDS = ("four_rooms",), 3
+"""A hard world in which bonuses differ."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Trial:
     """Name of a method or a bonus, or module:Class."""
     games: tuple[str, ...]
     seeds: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the bonus that are set, in tuning and result alike."""
 
     @property
     def method(self) -> str:
@@ -49,11 +52,14 @@ class Trial:
     def tuning(self, grid: Grid) -> tuple[Study, dict[str, Any]]:
         """Return the study of every setting of a grid, and the content of its file."""
         arm = self._arm() | {"grid": grid.axes()}
+        if self.options:
+            arm["settings"] = {"bonus": {"options": dict(self.options)}}
         return self._study("tuning", {"games": [GAME], "methods": [arm], "seeds": list(SEEDS)})
 
     def result(self, setting: dict[str, Any]) -> tuple[Study, dict[str, Any]]:
         """Return the study of all games with one setting, and the content of its file."""
-        arm = self._arm() | ({"settings": {"bonus": setting}} if setting else {})
+        given = {"options": dict(self.options)} if self.options else {}
+        arm = self._arm() | ({"settings": {"bonus": given | setting}} if given | setting else {})
         content = {"games": list(self.games), "methods": [arm], "seeds": list(range(self.seeds))}
         return self._study("result", content)
 
