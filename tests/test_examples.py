@@ -1,6 +1,7 @@
 """The bonuses in examples/: what they pay, what they promise, and that they train from the command line."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -178,14 +179,29 @@ def test_an_example_is_trained_from_the_command_line(name: str, options: list[st
     assert sum(row["updates"] for row in iterations) > 10
 
 
-def test_the_notebook_draws_its_figure(tmp_path: Path) -> None:
-    (tmp_path / "results").symlink_to(EXAMPLES.parent / "results")
-    folder = tmp_path / "examples"
-    folder.mkdir()
-    notebook = folder / "figure.ipynb"
-    notebook.write_bytes((EXAMPLES / "figure.ipynb").read_bytes())
+def executed(name: str, folder: Path) -> list[Any]:
+    """Execute a notebook in `examples` of a folder beside the results, and return the outputs of its cells."""
+    (folder / "results").symlink_to(EXAMPLES.parent / "results")
+    notebook = folder / "examples" / name
+    notebook.parent.mkdir()
+    notebook.write_bytes((EXAMPLES / name).read_bytes())
     program = "from nbclient.cli import main; main()"
-    subprocess.run([sys.executable, "-c", program, "--inplace", str(notebook)], check=True, cwd=folder)
-    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
-    outputs = [output for cell in json.loads(notebook.read_text())["cells"] for output in cell.get("outputs", [])]
+    run = [sys.executable, "-c", program, "--timeout", "600", "--inplace", str(notebook)]
+    subprocess.run(run, check=True, cwd=notebook.parent)
+    return [output for cell in json.loads(notebook.read_text())["cells"] for output in cell.get("outputs", [])]
+
+
+def test_the_notebook_draws_its_figure(tmp_path: Path) -> None:
+    outputs = executed("figure.ipynb", tmp_path)
+    assert (tmp_path / "examples" / "figure.pdf").read_bytes().startswith(b"%PDF")
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+
+
+@pytest.mark.slow
+def test_the_notebook_of_the_first_bonus_trains_it_and_draws_where_it_went(tmp_path: Path) -> None:
+    outputs = executed("first_bonus.ipynb", tmp_path)
+    assert (tmp_path / "examples" / "counts.py").read_text() == first_bonus("README.md")
+    printed = "".join("".join(output.get("text", "")) for output in outputs)
+    scores = {name: float(score) for name, score in re.findall(r"^(counts|epsilon_greedy) +(\S+)$", printed, re.M)}
+    assert set(scores) == {"counts", "epsilon_greedy"}
     assert any("image/png" in output.get("data", {}) for output in outputs)
