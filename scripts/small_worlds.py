@@ -93,10 +93,8 @@ def renewed(text: str, store: Path) -> str:
         "scores": lambda: scores(store, DIFFER),
     }
     for name, part in parts.items():
-        pattern = re.compile(_PART.format(name), re.DOTALL)
-        if pattern.search(text):
-            content = part()
-            text = pattern.sub(lambda match, content=content: match[1] + content + match[2], text)  # type: ignore[misc]
+        if match := re.search(_PART.format(name), text, re.DOTALL):
+            text = text[: match.end(1)] + part() + text[match.start(2) :]
     return text
 
 
