@@ -1,9 +1,9 @@
 """Results of the small worlds: directives, and the report on them as pages of the site.
 
 `small-worlds-answers` writes the findings as questions and answers, `small-worlds-scores` the table of methods and
-worlds, `small-worlds-caption` what the maps of visits show, and `small-worlds-constants` what the tuning chose. The
-site has the bundle of the results in results/small_worlds, so that a report can be made beside it by its address, and
-the report on it in results/report.
+worlds, `small-worlds-forest` a figure of the report, `small-worlds-caption` what the maps of visits show, and
+`small-worlds-constants` what the tuning chose. The site has the bundle of the results in results/small_worlds, so that
+a report can be made beside it by its address, and the report on it in results/report.
 """
 
 import logging
@@ -23,6 +23,8 @@ from offpiste.report.page import build
 from scripts import hero
 from scripts.small_worlds import RESULTS, answers, constants, finished, scores
 
+FOREST = "results/report/figures/improvement_by_world.png"
+"""In the site."""
 HEAT = 5
 """The strongest of the shades of a score."""
 
@@ -69,6 +71,15 @@ class Scores(Written):
         return [container]
 
 
+class Forest(SphinxDirective):
+    """The report's figure of every method beside ε-greedy, world by world."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the picture; `publish` puts it where this says."""
+        alt = "How often each method does better than ε-greedy, world by world, with 95% intervals"
+        return [nodes.raw("", f'<p><img class="forest" src="{FOREST}" alt="{alt}"></p>', format="html")]
+
+
 class Caption(Written):
     """What the picture of visits shows."""
 
@@ -96,6 +107,8 @@ def publish(app: Sphinx, error: Exception | None) -> None:
         logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every font of every figure
         with chdir(app.outdir):  # so that the report's own command names no folder of this machine
             build(f"results/{RESULTS.name}", "results/report", heading="Results")
+        if not (Path(app.outdir) / FOREST).exists():
+            raise FileNotFoundError(f"the report has no figure {FOREST}, which docs/results.md shows")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -103,6 +116,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("small-worlds-answers", Answers)
     app.add_directive("small-worlds-scores", Scores)
     app.add_directive("small-worlds-caption", Caption)
+    app.add_directive("small-worlds-forest", Forest)
     app.add_directive("small-worlds-constants", Constants)
     app.connect("build-finished", publish)
     return {"parallel_read_safe": True}

@@ -64,6 +64,17 @@ def test_an_unknown_option_is_refused_with_where_to_look(capsys: pytest.CaptureF
     assert "no option named '--hepl'; `offpiste --help` lists the commands" in output.errors
 
 
+@pytest.mark.parametrize("command", ["demo", "doctor", "train", "try", "check-bonus", "study", "report", "bundle"])
+def test_the_help_of_a_command_fits_a_terminal(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    output = Output([command, "--help"], capsys)
+    assert output.code == 0
+    assert output.out.startswith(f"usage: offpiste {command}")
+    assert max(map(len, output.out.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("command", ["games", "methods"])
 def test_a_list_fits_a_terminal_and_has_no_negative_zero(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = Output([command], capsys).out

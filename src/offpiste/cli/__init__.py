@@ -4,10 +4,14 @@ Only the given command is imported, and only those that compute import torch, so
 """
 
 import importlib
+import io
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from types import ModuleType
 from typing import Any
 
@@ -94,7 +98,21 @@ def _parse(argv: list[str]) -> Any:
     """Return the arguments of a command, by a parser of its own, so that errors refer to its help."""
     module, prog = _module(argv[0]), f"offpiste {argv[0]}"
     argv, default = module.defaults(argv) if hasattr(module, "defaults") else (argv, None)
-    return tyro.cli(module.Arguments, prog=prog, args=argv[1:], default=default, registry=_registry())
+    with _fitting_help():
+        return tyro.cli(module.Arguments, prog=prog, args=argv[1:], default=default, registry=_registry())
+
+
+@contextmanager
+def _fitting_help() -> Iterator[None]:
+    """Break what the parser prints, which is help, between words where it is wider than the terminal."""
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)  # else it draws no boxes
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        width = shutil.get_terminal_size().columns
+        for line in map(str.rstrip, printed.buffer.getvalue().decode().splitlines()):
+            print(textwrap.fill(line, width, break_on_hyphens=False) if len(line) > width else line)
 
 
 def _module(command: str) -> ModuleType:
