@@ -32,7 +32,7 @@ from offpiste.worlds.small.suite import KINDS
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
 GAMES = ("deep_sea_12", "four_rooms", "noisy_tv")
-METHODS = ("epsilon_greedy", "rnd", "cts", "simhash", "oracle_product")
+METHODS = ("epsilon_greedy", "rnd", "cts", "simhash", "oracle")
 CELL = 8
 """Units of RAM that a cell is wide."""
 INK = {"light": "#1f2328", "dark": "#f0f6fc"}
