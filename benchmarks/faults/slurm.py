@@ -1,10 +1,11 @@
-"""A study under a real Slurm that takes its workers away in every way it knows ends as if nothing had happened.
+"""A study under a real Slurm that takes its jobs away in every way it knows ends as if nothing had happened.
 
-A Slurm of three nodes on this machine trains 12 small runs by `offpiste study slurm`, in turn into a folder and into a
-real Ceph object gateway. Meanwhile: 20 workers in the same second; scancel, and sbatch again; Slurm's warning before
-the time limit, and the limit itself; `scontrol requeue`; preemption by a higher partition; slurmd killed with SIGKILL,
-so that a job starts again beside its old processes; SIGKILL of a worker and of a batch shell. Every digest must equal
-that of the same run left alone; no process may survive; what is cancelled stays cancelled, and what is finished is not
+A Slurm of three nodes on this machine trains 12 small runs by `offpiste study slurm`, in twelve parts of which three
+run at once, in turn into a folder and into a real Ceph object gateway. Meanwhile: scancel, and sbatch again; Slurm's
+warning before a time limit that is shorter than a run, and the limit itself; `scontrol requeue`; preemption by a higher
+partition; slurmd killed with SIGKILL, so that a job starts again beside its old processes; SIGKILL of a driver and of a
+batch shell; a study's file that is changed under its jobs. Every digest must equal that of the same run left alone; no
+more than three jobs run at once; no process may survive; what is cancelled stays cancelled, and what is finished is not
 trained again. Needs root and Debian's packages of Slurm (and of Ceph).
 """
 
@@ -34,8 +35,6 @@ from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from offpiste.study import status
-from offpiste.study.claims import has_ended
-from offpiste.study.marks import Marks
 from offpiste.study.plan import Study, read_study
 
 STUDY = """
@@ -48,6 +47,9 @@ resources = {{ cpus = 1, memory_gb = 0.5 }}
 """
 CHECKPOINT_MINUTES = 0.1
 FRAMES = 1_600
+JOBS, AT_ONCE = 12, 3
+MIN_STARTS = 8
+"""Of jobs that are warned, to see in which order Slurm resumes them."""
 MAX_SECONDS = 900.0
 MARKER = "OFFPISTE_SLURM_BENCHMARK"
 
@@ -91,10 +93,13 @@ class Scenario:
         self._cluster, self._work, self._location = cluster, work, location
         self._file, self._store = work / "small.toml", Folder(location)
         self._frames = FRAMES
-        self._file.write_text(STUDY.format(frames=self._frames) + settings(CHECKPOINT_MINUTES))
+        self._write()
         self._token = secrets.token_hex(8)
         self._environment = cluster.environment | counting_environment(work / "steps") | {MARKER: self._token}
         self._start = time.monotonic()
+
+    def _write(self) -> None:
+        self._file.write_text(STUDY.format(frames=self._frames) + settings(CHECKPOINT_MINUTES))
 
     @property
     def _study(self) -> Study:
@@ -102,44 +107,71 @@ class Scenario:
 
     def run(self) -> None:
         """Let everything happen in turn, then let the study finish."""
-        self._twenty_at_once_then_cancelled()
-        limited, warned = self._submit(1, "1", unwarned=True), self._submit(1, "2")
-        steady = self._submit(2, "60")
+        self._three_at_once_then_cancelled()
+        self._limit()
+        self._warning()
+        steady = self._submit()
         self._requeue(steady)
         self._preempt()
-        self._wait_for(
-            "the time limit itself",
-            lambda: not self._is_alive(limited) and "interrupted by a signal" in self._log(limited),
-        )
-        self._say("a job met its time limit: its run saved, and it did not come back")
-        self._wait_for("Slurm's warning", lambda: self._log(warned).count("runs, ") > 1)
-        self._say("a job was warned before its limit: its run saved, and the job requeued itself")
-        self._cluster.command("scancel", warned)
         self._lose_a_node()
-        self._kill("worker")
+        self._kill("driver")
         self._kill("shell")
+        self._change_the_file()
         self._finish()
         self._submit_once_more()
 
     # What happens
 
-    def _twenty_at_once_then_cancelled(self) -> None:
-        job = self._submit(20, "60")
-        self._wait_for("all runs to be claimed", lambda: len(self._leased()) == len(self._study.runs))
+    def _three_at_once_then_cancelled(self) -> None:
+        job = self._submit()
+        self._wait_for("three jobs at once", lambda: len(self._running()) == AT_ONCE)
         self._wait_for_progress()
-        attempts = [len(self._store.below(run.run_id).list("attempts")) for run in self._study.runs]
-        self._say(
-            f"20 workers in the same second claimed {len(attempts)} runs; attempts at each: {max(attempts)} at most"
-        )
-        assert max(attempts) == 1, attempts
-        self._cluster.command("scancel", job)
-        self._wait_for("the cancelled jobs to end", lambda: not self._cluster.jobs() and not self._processes())
+        self._cancel(job)
         time.sleep(5.0)
         assert not self._cluster.jobs(), "cancelled jobs came back"
-        leases = [worker for workers in Marks(self._store, self._study).read().leases.values() for worker in workers]
-        assert all(map(has_ended, leases)), "a lease outlived its worker"
-        # On a busy machine, a worker may take longer than Slurm's ten seconds between SIGTERM and SIGKILL.
-        self._say(f"scancel: no job came back; {len(leases)} workers did not save in time, and left void leases")
+        self._say("twelve parts, three at once; scancel: no job came back, and no process is left")
+
+    def _limit(self) -> None:
+        job = self._submit("1", unwarned=True)
+        self._wait_for("the time limit itself", lambda: "interrupted by a signal" in self._log(job), resubmit=False)
+        self._cancel(job)
+        self._say("a job met its time limit: its run saved, and it did not come back")
+
+    def _warning(self) -> None:
+        self._frames *= 4  # longer than the limit
+        self._write()
+        job = self._submit("1")
+
+        def again() -> bool:
+            starts = self._starts(job)
+            return len(starts) >= MIN_STARTS and len(set(starts)) < len(starts)
+
+        self._wait_for("jobs that were warned to run again", again, resubmit=False)
+        order = " ".join(map(str, self._starts(job)))
+        self._cancel(job)
+        self._say(f"jobs were warned before a limit shorter than a run, saved and came back; parts in order: {order}")
+
+    def _starts(self, job: str) -> list[int]:
+        """Return the parts that a job's tasks have begun, in the order in which they did."""
+        found = []
+        for path in self._work.glob(f"offpiste-small-{job}_*.log"):
+            part = int(path.stem.rpartition("_")[2])
+            found += [(line[:8], part) for line in path.read_text().splitlines() if " study small: " in line]
+        return [part for _, part in sorted(found)]
+
+    def _change_the_file(self) -> None:
+        job = self._submit()
+        self._wait_for("jobs that wait", lambda: len(self._running()) == AT_ONCE, resubmit=False)
+        before = self._file.read_text()
+        self._file.write_text(before + "# changed\n")
+        task = self._running()[0]
+        self._cluster.command("scontrol", "requeue", task)
+        self._wait_for(
+            "a job that refuses the file", lambda: "was changed since this job" in self._log(job), resubmit=False
+        )
+        self._file.write_text(before)
+        self._cancel(job)
+        self._say("a job refused the file of the study once it was changed")
 
     def _requeue(self, job: str) -> None:
         self._wait_for_progress()
@@ -156,22 +188,22 @@ class Scenario:
         self._cluster.command(*argv, cwd=self._work)
         self._wait_for("preemption", lambda: any(self._state(job) != "RUNNING" for job in before))
         self._wait_for("the high job to end", lambda: all(one["partition"] != "high" for one in self._cluster.jobs()))
-        self._say(f"a job of a higher partition preempted {len(before)} workers on {node}")
+        self._say(f"a job of a higher partition preempted {len(before)} jobs on {node}")
 
     def _lose_a_node(self) -> None:
         self._lengthen()  # Slurm takes most of a minute to notice
         self._wait_for_progress()
         task, node = next((one["job"], one["node"]) for one in self._cluster.jobs() if one["node"])
-        old = set(self._processes("worker", task))
+        old = set(self._processes("driver", task))
         self._cluster.kill_node(node)
         self._wait_for(
             "the job to start again beside its old processes",
-            lambda: old & set(self._processes("worker", task)) and set(self._processes("worker", task)) - old,
+            lambda: old & set(self._processes("driver", task)) and set(self._processes("driver", task)) - old,
+            resubmit=False,
         )
         self._say("slurmd killed: the job runs again beside its old processes")
-        self._wait_for_progress()
         self._cluster.start_node(node)
-        self._wait_for("the old processes to end", lambda: not old & set(self._processes("worker")))
+        self._wait_for("the old processes to end", lambda: not old & set(self._processes("driver")), resubmit=False)
         self._say("slurmd is back, and the old processes are gone")
 
     def _kill(self, kind: str) -> None:
@@ -182,7 +214,6 @@ class Scenario:
         self._say(f"SIGKILL of a {'batch shell' if kind == 'shell' else kind}")
 
     def _finish(self) -> None:
-        self._submit(2, "60")
         while not self._is_done():
             self._keep_at_work()
             time.sleep(1.0)
@@ -190,19 +221,17 @@ class Scenario:
         self._say("all runs are done, and no process is left")
 
     def _submit_once_more(self) -> None:
-        before = [self._store.below(run.run_id).list("attempts") for run in self._study.runs]
-        self._submit(2, "60")
-        self._wait_for("workers without work to end", lambda: not self._cluster.jobs(), resubmit=False)
-        after = [self._store.below(run.run_id).list("attempts") for run in self._study.runs]
-        assert before == after, "finished runs were trained again"
-        self._say("two more workers found nothing to do")
+        argv = ["study", "slurm", str(self._file), "--store", self._location, "--jobs", str(JOBS), "--submit"]
+        printed = self._run([sys.executable, "-m", "offpiste", *argv])
+        assert printed == "nothing is left to submit\n", printed
+        self._say("submitted once more, nothing is left")
 
     # How it is seen
 
-    def _submit(self, workers: int, limit: str, *, unwarned: bool = False) -> str:
+    def _submit(self, limit: str = "60", *, unwarned: bool = False) -> str:
         out = self._work / "small.sbatch"
-        argv = ["study", "slurm", str(self._file), "--store", self._location, "--workers", str(workers)]
-        argv += ["--time", limit, "--out", str(out)] + ([] if unwarned else ["--submit"])
+        argv = ["study", "slurm", str(self._file), "--store", self._location, "--jobs", str(JOBS)]
+        argv += ["--at-once", str(AT_ONCE), "--time", limit, "--out", str(out)] + ([] if unwarned else ["--submit"])
         printed = self._run([sys.executable, "-m", "offpiste", *argv])
         if unwarned:  # as if nobody had thought of the limit
             text = re.sub(r" --hours \S+", "", out.read_text())
@@ -210,14 +239,27 @@ class Scenario:
             printed = self._run(["sbatch", str(out)])
         return printed.split()[-1]
 
+    def _cancel(self, job: str) -> None:
+        self._cluster.command("scancel", job)
+        self._wait_for(
+            "the cancelled jobs to end", lambda: not (self._cluster.jobs() or self._processes()), resubmit=False
+        )
+
+    def _running(self) -> list[str]:
+        running = [
+            one["job"] for one in self._cluster.jobs() if one["state"] == "RUNNING" and one["partition"] == "low"
+        ]
+        assert len(running) <= AT_ONCE, running
+        return running
+
     def _run(self, argv: list[str]) -> str:
         return subprocess.run(
             argv, env=self._environment, cwd=self._work, check=True, capture_output=True, text=True
         ).stdout
 
     def _processes(self, kind: str = "", task: str = "") -> list[int]:
-        """Return the processes of the jobs: workers, batch shells, or all, and of one task."""
-        words = {"worker": b"\0work\0", "shell": b"slurm_script", "": b""}[kind]
+        """Return the processes of the jobs: drivers, batch shells, or all, and of one task."""
+        words = {"driver": b"\0work\0", "shell": b"slurm_script", "": b""}[kind]
         found = []
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -228,14 +270,8 @@ class Scenario:
                     found.append(int(path.name))
         return sorted(found)
 
-    def _leased(self) -> set[str]:
-        return set(Marks(self._store, self._study).read().leases)
-
     def _is_done(self) -> bool:
         return all(seen.state == "done" for seen in status.read_all(self._store, self._study.runs))
-
-    def _is_alive(self, job: str) -> bool:
-        return any(one["job"].startswith(f"{job}_") for one in self._cluster.jobs())
 
     def _state(self, task: str) -> str:
         return next((one["state"] for one in self._cluster.jobs() if one["job"] == task), "")
@@ -248,16 +284,16 @@ class Scenario:
         if self._is_done():
             self._lengthen()
         if not any(one["state"] in ("RUNNING", "PENDING") for one in self._cluster.jobs()):
-            self._submit(3, "60")
+            self._submit()
 
     def _lengthen(self) -> None:
-        """Give the runs more to do, and have workers that know of it."""
+        """Give the runs more to do, and submit jobs that know of it."""
         self._frames += FRAMES // 2
-        self._file.write_text(STUDY.format(frames=self._frames) + settings(CHECKPOINT_MINUTES))
+        self._write()
         self._say(f"the runs continue to {self._frames:,} frames")
         self._cluster.command("scancel", "-u", str(os.getuid()))
-        self._wait_for("the old workers to end", lambda: not self._cluster.jobs(), resubmit=False)
-        self._submit(3, "60")
+        self._wait_for("the old jobs to end", lambda: not (self._cluster.jobs() or self._processes()), resubmit=False)
+        self._submit()
 
     def _wait_for_progress(self) -> None:
         """Wait until a run that is under way has saved something new."""

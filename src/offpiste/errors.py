@@ -3,6 +3,7 @@
 OffpisteError
 ├── ConfigError           a setting is unknown, of the wrong type or out of range
 ├── RunMismatch           the folder holds another run, or one of another RESULTS_VERSION
+├── MachineError          a machine cannot train: a device is missing, code does not load, its own disk is full
 ├── StoreError            an object could not be read or written
 │   ├── AccessDenied      the store answered, and refused
 │   └── Damaged           a file of a store is not what it must be
@@ -28,6 +29,10 @@ class ConfigError(OffpisteError):
 
 class RunMismatch(OffpisteError):
     """The folder holds another run, or one of another RESULTS_VERSION."""
+
+
+class MachineError(OffpisteError):
+    """A machine cannot train, whatever the run: a device is missing, code does not load, its own disk is full."""
 
 
 class StoreError(OffpisteError):

@@ -12,16 +12,16 @@ import pytest
 import tomli_w
 
 from offpiste.cli import status_view
-from offpiste.cli.study_work import share_of
 from offpiste.config import RunConfig
+from offpiste.errors import AccessDenied, MachineError, StoreError
 from offpiste.parsing import to_toml
 from offpiste.store.storage import Folder
-from offpiste.study import child, cost, engine, here, status
-from offpiste.study.driver import StudySummary
+from offpiste.study import child, cost, here, ray_cluster, status
+from offpiste.study.driver import StudySummary, Terms
 from offpiste.study.marks import Marks, read_status
+from offpiste.study.parts import Part
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
-from offpiste.study.worker import Terms
 from tests.cli.test_main import Output
 from tests.study.small import TINY, leave_status, tiny_study
 
@@ -127,7 +127,7 @@ def test_the_exit_code_of_a_study_follows_from_its_summary(
         calls.append((arguments[0].name, arguments[0].bonus_sources, *arguments[1:3], arguments[4], named))
         return summary
 
-    monkeypatch.setattr(engine, "run_study", run_study)
+    monkeypatch.setattr(ray_cluster, "run_on_ray", run_study)
     output = Output(["study", "run", file, "--store", "s3://b/x", "--address", "auto"], capsys)
     assert output.code == code
     assert calls == [("tiny", {"none": None}, Path(file).read_bytes(), "s3://b/x", "auto", {"accept_version": False})]
@@ -159,7 +159,7 @@ def test_without_an_address_a_study_runs_on_this_machine_without_ray(
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", address)
     called: list[str] = []
-    for module, name, kind in ((engine, "run_study", "ray"), (here, "run_here", "here")):
+    for module, name, kind in ((ray_cluster, "run_on_ray", "ray"), (here, "run_here", "here")):
 
         def run(*_: Any, kind: str = kind, **__: Any) -> StudySummary:
             called.append(kind)
@@ -174,38 +174,74 @@ def test_without_an_address_a_study_runs_on_this_machine_without_ray(
 
 
 @pytest.mark.parametrize(
-    ("summary", "reason", "code"),
+    ("summary", "code"),
     [
-        (StudySummary(3, 0, 0), "nothing is left", 0),
-        (StudySummary(2, 1, 0), "nothing is left", 1),
-        (StudySummary(2, 0, 1), "the rest is claimed by others", 0),
-        (StudySummary(2, 0, 1), "the study was asked to stop", 3),
-        (StudySummary(2, 0, 1), "interrupted by a signal", 75),
-        (StudySummary(1, 1, 1), "time is up", 75),
-        (StudySummary(3, 0, 0), "time is up", 0),
+        (StudySummary(3, 0, 0), 0),
+        (StudySummary(2, 1, 0), 1),
+        (StudySummary(2, 0, 1, "the study was asked to stop"), 3),
+        (StudySummary(2, 0, 1, "interrupted by a signal"), 75),
+        (StudySummary(1, 1, 1, "time is up"), 75),
+        (StudySummary(3, 0, 0, "time is up"), 0),
     ],
 )
-def test_the_exit_code_of_a_worker_says_whether_to_start_it_again(
-    summary: StudySummary, reason: str, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_the_exit_code_of_a_part_says_whether_to_start_it_again(
+    summary: StudySummary, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     called: list[Any] = []
 
-    def run_worker(*arguments: Any) -> tuple[StudySummary, str]:
-        called.append(arguments[1:4])
-        return summary, reason
+    def run_part(*arguments: Any) -> StudySummary:
+        called.append(arguments[1:-1])
+        return summary
 
-    monkeypatch.setattr(here, "run_worker", run_worker)
+    monkeypatch.setattr(here, "run_part", run_part)
     monkeypatch.setattr(child, "end_with", lambda _: None)
-    argv = ["study", "work", file, "--store", "x", "--slots", "2", "--hours", "1.5"]
+    argv = ["study", "work", file, "--store", "x", "--slots", "2", "--hours", "1.5", "--part", "2/3"]
     assert Output(argv, capsys).code == code
     assert Output([*argv, "--batch"], capsys).code == code
-    assert called == [(Path(file).read_bytes(), "x", Terms(2, 1.5)), (None, "x", Terms(2, 1.5))]
+    content, terms = Path(file).read_bytes(), Terms(1.5)
+    assert called == [(content, "x", Part(2, 3), 2, terms), (None, "x", Part(2, 3), 2, terms)]
 
 
-def test_a_task_of_a_slurm_array_knows_its_share() -> None:
-    task = {"SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "8", "SLURM_ARRAY_TASK_ID": "3"}
-    assert share_of(task) == (2, 8)
-    assert share_of({}) is None
+@pytest.mark.parametrize(
+    ("error", "code"), [(MachineError("no GPU"), 76), (StoreError("away"), 76), (AccessDenied("no"), 1)]
+)
+def test_a_machine_or_a_store_that_fails_has_an_exit_code_of_its_own(
+    error: Exception, code: int, file: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def run_part(*_: Any) -> StudySummary:
+        raise error
+
+    monkeypatch.setattr(here, "run_part", run_part)
+    output = Output(["study", "work", file, "--store", "x"], capsys)
+    assert (output.code, output.errors) == (code, f"offpiste: {error}\n")
+
+
+def test_a_job_refuses_a_store_without_the_study_and_another_file_than_it_was_written_for(
+    file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(child, "end_with", lambda _: None)
+    argv = ["study", "work", file, "--store", store.location, "--batch", "--slots", "1"]
+    output = Output([*argv, "--file-hash", here.file_hash(Path(file).read_bytes())], capsys)
+    assert output.code == 76
+    assert "does not see the study tiny in" in output.errors
+    output = Output([*argv, "--file-hash", "0" * 16], capsys)
+    assert output.code == 1
+    assert f"{file} was changed since this job was written; stop the study, and submit it again" in output.errors
+
+
+def test_a_part_whose_runs_are_done_ends_at_once_and_takes_no_stop_back(
+    file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    runs = tiny_study().runs
+    for run in runs:
+        leave_status(store.below(run.run_id), run, "finished", 400)
+        store.below(run.run_id).put("results.json", b"{}")
+    argv = ["study", "work", file, "--store", store.location, "--slots", "1", "--part"]
+    assert [Output([*argv, part], capsys).code for part in ("1/2", "2/2")] == [0, 0]
+    assert {name.partition(".")[2] for name in store.list("studies/tiny/marks")} == {"done"}
+    status.request_stop(store, "tiny")
+    assert Output([*argv, "1/2"], capsys).code == 3
+    assert status.stop_requested(store, "tiny")
 
 
 @pytest.mark.parametrize("command", ["run", "work"])
@@ -313,7 +349,7 @@ def test_the_status_of_a_study_that_was_asked_to_stop_says_how_to_withdraw_that(
 
 def follow_the_advice(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Run the command that stands in the line about the request to stop."""
-    (line,) = [line for line in text.splitlines() if "so no worker begins" in line]
+    (line,) = [line for line in text.splitlines() if "so nothing of it begins" in line]
     command, *argv = shlex.split(line.split("`")[1])
     assert command == "offpiste"
     assert Output(argv, capsys).code == 0
@@ -361,9 +397,7 @@ def test_discard_deletes_what_runs_have_left_and_they_are_done_no_longer(
     leave_some(store)
     plan = tiny_study()
     done, running, failed = (run.run_id for run in plan.runs)
-    marks = Marks(store, plan)
-    marks.mark_done(done)
-    marks.mark_quarantined(failed)
+    Marks(store, plan).mark_done(done)
     argv = ["study", "discard", file, "--store", store.location]
     refused = Output([*argv, done, running], capsys)
     assert refused.code == 1
@@ -421,17 +455,38 @@ def test_slurm_writes_the_file_and_lets_nodes_see_the_study(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     status.request_stop(store, "tiny")
-    output = Output(["study", "slurm", file, "--store", store.location, "--workers", "4"], capsys)
+    argv = ["study", "slurm", file, "--store", store.location, "--jobs", "2", "--at-once", "1"]
+    output = Output(argv, capsys)
     assert (output.code, output.out.splitlines()[0]) == (0, "tiny.sbatch: submit it with `sbatch tiny.sbatch`")
     text = (tmp_path / "tiny.sbatch").read_text()
-    assert "#SBATCH --array=0-3\n" in text
-    assert f"study work {file} --store {store.location} --batch --slots 1 --hours 24.0000" in text
+    assert "#SBATCH --array=1-2%1\n" in text
+    assert f"study work {file} --store {store.location} --batch --slots 1 --hours 24.0000 --file-hash " in text
+    assert here.file_hash(Path(file).read_bytes()) in text
     assert status.is_begun(store, "tiny")
     assert status.stop_requested(store, "tiny")  # only a submission withdraws that
     follow_the_advice(output.out, capsys)
     assert not status.stop_requested(store, "tiny")
-    output = Output(["study", "slurm", file, "--store", store.location, "--workers", "4"], capsys)
-    assert output.out == "tiny.sbatch: submit it with `sbatch tiny.sbatch`\n"
+    assert Output(argv, capsys).out == "tiny.sbatch: submit it with `sbatch tiny.sbatch`\n"
+
+
+def test_slurm_leaves_out_parts_in_which_nothing_is_left_and_says_which_runs_it_cannot_train(
+    file: str, store: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second, third = tiny_study(keep="results").runs
+    for run in (first, third):  # of the first, a shorter run was finished
+        leave_status(store.below(run.run_id), run, "finished", 400 if run is third else 200)
+        store.below(run.run_id).put("results.json", b"{}")
+    argv = ["study", "slurm", file, "--store", store.location]
+    output = Output(argv, capsys)
+    assert output.out.splitlines()[0].startswith(f"1 runs are left out, as {first.run_id}: only the results at 200")
+    assert "#SBATCH --array=2\n" in (tmp_path / "tiny.sbatch").read_text()
+    assert Output(["study", "status", file, "--store", store.location], capsys).out.splitlines()[1] == (
+        "3 parts: 2 done, 0 at work, 1 not: 2"
+    )
+    leave_status(store.below(second.run_id), second, "finished", 400)
+    store.below(second.run_id).put("results.json", b"{}")
+    assert Output(argv, capsys).out.splitlines()[1:] == ["nothing is left to submit"]
 
 
 @pytest.mark.parametrize(
@@ -448,7 +503,7 @@ def test_slurm_submits_the_file_and_withdraws_a_request_to_stop_unless_it_is_ref
     status.request_stop(store, "tiny")
     out = tmp_path / "x.sbatch"
     out.write_text("before")
-    argv = ["study", "slurm", file, "--store", store.location, "--workers", "4", "--out", str(out), "--submit"]
+    argv = ["study", "slurm", file, "--store", store.location, "--out", str(out), "--submit"]
     output = Output([*argv, "--sbatch=--partition=long"], capsys)
     assert output.code == code
     assert ("Submitted batch job 7" in output.out) == (code == 0)
@@ -464,7 +519,7 @@ def test_slurm_submits_the_file_and_withdraws_a_request_to_stop_unless_it_is_ref
 def test_an_option_of_sbatch_after_a_space_is_answered_with_the_form_that_works(
     file: str, store: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["study", "slurm", file, "--store", store.location, "--workers", "1", "--sbatch", "--partition=long"]
+    argv = ["study", "slurm", file, "--store", store.location, "--sbatch", "--partition=long"]
     output = Output(argv, capsys)
     assert output.code == 1
     assert output.errors.endswith(": --sbatch=--partition=long\n")
@@ -472,10 +527,30 @@ def test_an_option_of_sbatch_after_a_space_is_answered_with_the_form_that_works(
 
 def test_slurm_refuses_a_store_whose_url_holds_a_key(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     url = "s3://me:secret@bucket/x?region=r"
-    output = Output(["study", "slurm", file, "--store", url, "--workers", "1"], capsys)
+    output = Output(["study", "slurm", file, "--store", url], capsys)
     assert output.code == 1
     assert "the store's URL must hold no key" in output.errors
     assert "secret" not in output.errors
+
+
+def test_without_a_file_the_status_lists_the_studies_in_a_store_or_below_the_current_folder(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Output(["study", "status"], capsys).out == f"no studies in {tmp_path}\n"
+    one, other = Folder("one"), Folder("deeper/down/here")
+    for store in (one, other):
+        status.put_file(store, "tiny", Path(file).read_bytes())
+    leave_some(one)
+    status.put_file(other, "crooked", b"games = 3")
+    lines = Output(["study", "status"], capsys).out.splitlines()
+    assert lines[0] == "in one:"
+    assert lines[1].startswith("study tiny: 3 runs: 1 done, 1 running, 0 stale, 0 waiting, 1 failed")
+    assert lines[2] == "in deeper/down/here:"
+    assert lines[3].startswith("study crooked cannot be read: ")
+    assert lines[4].startswith("study tiny: 3 runs: 0 done")
+    assert Output(["study", "status", "--store", "one"], capsys).out.splitlines() == lines[:2]
+    assert "give --store, the folder or URL" in Output(["study", "status", file], capsys).errors
 
 
 def test_the_status_of_a_running_run_names_its_host_and_its_slurm_job() -> None:

@@ -53,7 +53,7 @@ from offpiste.store.parquet import from_parquet
 from offpiste.store.records import schema
 from offpiste.store.rows import TABLES
 from offpiste.store.storage import Folder
-from offpiste.study.attempt import attempt_of_study, outcome_of
+from offpiste.study.task import attempt_of_study, outcome_of
 from tests.run.small import AGENT, small_run
 
 NEVER = MachineConfig(checkpoint_minutes=1_000.0)

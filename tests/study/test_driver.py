@@ -1,5 +1,6 @@
-"""The driver finishes or quarantines every run, whatever happens to its attempts; the workers are scripted."""
+"""The driver finishes or quarantines every run, whatever happens to its attempts; workers and clock are simulated."""
 
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -7,68 +8,125 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from offpiste.config import RESULTS_VERSION, RunConfig
-from offpiste.errors import StoreError
+from offpiste.errors import AccessDenied, MachineError, StoreError
+from offpiste.run.stopping import StopSignal
 from offpiste.store import layout
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.process_id import this_process
+from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
-from offpiste.study.attempt import Outcome
-from offpiste.study.driver import StudySummary, drive
+from offpiste.study.driver import HUNG_LOOKS, LOOK_SECONDS, MACHINE_ERRORS, Pulse, Terms, drive
 from offpiste.study.marks import Marks
 from offpiste.study.plan import Study
+from offpiste.study.task import Outcome, Task
+from offpiste.study.tries import count_attempt
 from tests.study.small import leave_status, tiny_study
 
 DONE, PAUSED, LOST = Outcome("finished"), Outcome("paused"), Outcome("lost", "its machine is gone")
 FAILED = Outcome("failed", "ValueError: no", "Traceback\nValueError: no")
 NOT_RETRYABLE = Outcome("not_retryable", "NotFinite: nan", "Traceback\nNotFinite: nan")
+NO_GPU = Outcome("machine", "there is no GPU", host="bad")
+STUDY = replace(tiny_study(keep="all"), bonus_sources={"none": None})
+FIRST, SECOND, THIRD = (run.run_id for run in STUDY.runs)
+GOES_ON = None
 
 
-class ScriptedWorkers:
-    """Workers whose attempts end in the order submitted, with the outcomes of a script, or else finished."""
+class Clock:
+    """A simulated clock, which waiting advances."""
 
-    def __init__(self, store: Folder, script: dict[str, list[Any]] | None = None, slots: int = 2) -> None:
-        self._store = store
-        self._script = script or {}
-        self._slots = slots
-        self._in_flight: list[str] = []
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class FakeWorkers:
+    """Workers whose attempts end in the order started, with the outcomes of a script, or else finished.
+
+    A step of a script is an outcome, `GOES_ON`, or a function that returns one of these.
+    """
+
+    def __init__(
+        self, clock: Clock, store: Folder, script: dict[str, list[Any]] | None = None, slots: int = 2, queued: int = 0
+    ) -> None:
+        self.clock, self.store, self.script, self.number, self.queued_per_slot = (
+            clock,
+            store,
+            script or {},
+            slots,
+            queued,
+        )
+        self.signal = StopSignal()
+        self.in_flight: dict[str, Task] = {}
         self.started: list[str] = []
+        self.started_at: list[float] = []
+        self.tasks: list[Task] = []
+        self.killed: list[str] = []
+        self.steps: Callable[[str], int] = lambda _: int(clock.now)
         self.max_in_flight = 0
+        self.stopped = 0
+        self.when_stopped: Any = PAUSED
+        self.longest_pause = 0.0
 
     def slots(self) -> int:
-        return self._slots
+        return self.number
 
-    def start(self, run: RunConfig) -> None:
-        assert run.run_id not in self._in_flight
-        self._in_flight.append(run.run_id)
+    def start(self, run: RunConfig, task: Task) -> None:
+        assert run.run_id not in self.in_flight
+        assert not self.stopped
+        self.in_flight[run.run_id] = task
+        self.tasks.append(task)
         self.started.append(run.run_id)
-        self.max_in_flight = max(self.max_in_flight, len(self._in_flight))
+        self.started_at.append(self.clock.now)
+        self.max_in_flight = max(self.max_in_flight, len(self.in_flight))
+        if count_attempt(self.store.below(run.run_id)).in_vain:  # as the task does
+            self.script[run.run_id] = [Outcome("not_retryable", "10 attempts made no checkpoint")]
 
-    def wait(self, _: float) -> list[tuple[str, Outcome]]:
-        run_id = self._in_flight.pop(0)
-        steps = self._script.get(run_id, [])
-        step = steps.pop(0) if steps else DONE
-        return [(run_id, step if isinstance(step, Outcome) else step())]
+    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+        for run_id in self.in_flight:
+            steps = self.script.get(run_id, [])
+            step = self.when_stopped if self.stopped else steps.pop(0) if steps else DONE
+            outcome = step() if callable(step) else step
+            if run_id in self.killed:
+                self.killed.remove(run_id)
+                outcome = Outcome("failed", "its process was killed by SIGKILL")
+            if outcome is not None:
+                del self.in_flight[run_id]
+                return [(run_id, outcome)]
+        self.clock.now += seconds
+        return []
+
+    def progress(self) -> dict[str, Pulse]:
+        return {run_id: Pulse(self.steps(run_id), 100, self.longest_pause) for run_id in self.in_flight}
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+    def kill(self, run_id: str) -> None:
+        self.killed.append(run_id)
 
     def with_checkpoint(self, run_id: str, step: int, outcome: Outcome) -> Callable[[], Outcome]:
         def act() -> Outcome:
-            self._store.below(run_id).put(f"manifests/{step:012d}-1.json", b"{}")
+            self.store.below(run_id).put(f"manifests/{step:012d}-1.json", b"{}")
             return outcome
 
         return act
 
+    def interrupted(self) -> None:
+        self.signal.number = signal.SIGTERM
+
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A simulated clock, which sleeping advances."""
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    monkeypatch.setattr("offpiste.study.driver.time.sleep", sleep)
-    monkeypatch.setattr("offpiste.study.driver.time.monotonic", lambda: now[0])
-    return now
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("offpiste.study.driver.time.monotonic", found)
+    return found
 
 
 @pytest.fixture
@@ -76,280 +134,454 @@ def store(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def driven(
-    study: Study,
-    store: Folder,
-    workers: ScriptedWorkers,
-    should_stop: Callable[[], bool] = lambda: False,
-    **options: Any,
-) -> tuple[StudySummary, list[str]]:
-    """Return the summary of a study, and the lines logged."""
+def driven(workers: FakeWorkers, study: Study = STUDY, **terms: Any) -> tuple[tuple[int, int, int], str, list[str]]:
+    """Return the counts of a study, why the driver ended, and the lines logged."""
     log: list[str] = []
-    return drive(study, store, workers, log.append, should_stop, **options), log
+    found = drive(study, workers.store.location, workers, log.append, workers.signal, Terms(**terms))
+    assert not workers.in_flight
+    return (found.done, found.failed, found.unfinished), found.reason, log
 
 
-def test_without_failures_every_run_is_started_once(store: Folder) -> None:
-    study = tiny_study(seeds=list(range(10)))
-    workers = ScriptedWorkers(store)
-    summary, _ = driven(study, store, workers)
-    assert summary == StudySummary(done=10, failed=0, unfinished=0)
+# Runs that end, and runs that fail
+
+
+def test_every_run_is_started_once_in_order_and_marked_done(store: Folder, clock: Clock) -> None:
+    study = replace(STUDY, runs=tiny_study(seeds=list(range(10)), keep="all").runs)
+    workers = FakeWorkers(clock, store)
+    counts, reason, log = driven(workers, study)
+    assert (counts, reason) == ((10, 0, 0), "nothing is left")
     assert workers.started == [run.run_id for run in study.runs]
+    assert Marks(store, study).done().keys() == set(workers.started)
+    assert log[0] == "study tiny: 10 runs, 0 done, 0 to resume, 10 new"
+    assert log[-1] == "nothing is left; 10 done, 0 in flight, 0 waiting, 0 quarantined of 10 runs"
+    again = FakeWorkers(clock, store)
+    assert driven(again, study)[0] == (10, 0, 0)
+    assert again.started == []
 
 
-@pytest.mark.parametrize(("slots", "max_in_flight"), [(0, 1), (1, 2), (3, 6), (100, 10)])
-def test_two_attempts_per_slot_are_in_flight(slots: int, max_in_flight: int, store: Folder) -> None:
-    workers = ScriptedWorkers(store, slots=slots)
-    driven(tiny_study(seeds=list(range(10))), store, workers)
-    assert workers.max_in_flight == max_in_flight
+@pytest.mark.parametrize(("slots", "queued", "expected"), [(0, 1, 1), (1, 1, 2), (3, 1, 6), (3, 0, 3), (100, 1, 10)])
+def test_each_slot_has_an_attempt_and_those_that_may_be_queued(
+    slots: int, queued: int, expected: int, store: Folder, clock: Clock
+) -> None:
+    workers = FakeWorkers(clock, store, slots=slots, queued=queued)
+    driven(workers, replace(STUDY, runs=tiny_study(seeds=list(range(10)), keep="all").runs))
+    assert workers.max_in_flight == expected
 
 
-def test_a_resumed_study_skips_runs_that_are_done_and_starts_with_those_in_progress(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1, 2, 3], keep="all")
-    runs = study.runs
-    leave_status(store.below(runs[0].run_id), runs[0], "finished", 400)
-    leave_status(store.below(runs[2].run_id), runs[2], "paused", 200)
-    leave_status(store.below(runs[3].run_id), runs[3], "running", 200, seconds_ago=1)
-    workers = ScriptedWorkers(store)
-    summary, _ = driven(study, store, workers)
-    assert workers.started == [runs[2].run_id, runs[3].run_id, runs[1].run_id]
-    assert summary == StudySummary(4, 0, 0)
+def test_runs_with_progress_come_first_and_the_log_says_which_resume(store: Folder, clock: Clock) -> None:
+    leave_status(store.below(THIRD), STUDY.runs[2], "paused", 1_200)
+    workers = FakeWorkers(clock, store, slots=1)
+    log = driven(workers)[2]
+    assert workers.started == [THIRD, FIRST, SECOND]
+    assert [line for line in log if "begins" in line or "resumes" in line] == [
+        f"{THIRD} resumes at 1,200 frames",
+        f"{FIRST} begins",
+        f"{SECOND} begins",
+    ]
 
 
-def test_a_finished_run_with_its_replay_is_submitted_again_to_drop_it(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1], keep="results")
+def test_a_finished_run_with_its_replay_is_started_again_to_drop_it(store: Folder, clock: Clock) -> None:
+    study = replace(tiny_study(seeds=[0, 1], keep="results"), bonus_sources={"none": None})
     for run in study.runs:
         leave_status(store.below(run.run_id), run, "finished", 400)
-    store.below(study.runs[0].run_id).put(layout.RESULTS, b"{}")
-    workers = ScriptedWorkers(store)
-    assert driven(study, store, workers)[0] == StudySummary(2, 0, 0)
-    assert workers.started == [study.runs[1].run_id]
+    store.below(FIRST).put(layout.RESULTS, b"{}")
+    workers = FakeWorkers(clock, store)
+    assert driven(workers, study)[0] == (2, 0, 0)
+    assert workers.started == [SECOND]
 
 
-def test_a_study_with_more_or_fewer_seeds_leaves_finished_runs_as_they_are(store: Folder) -> None:
-    small = tiny_study(seeds=[0, 1], keep="all")
-    for run in small.runs:
-        leave_status(store.below(run.run_id), run, "finished", 400)
-    before = {name: store.get(f"{run.run_id}/{name}") for run in small.runs for name in ("status.json", "run.json")}
-    workers = ScriptedWorkers(store)
-    assert driven(tiny_study(seeds=[1, 2], keep="all"), store, workers)[0] == StudySummary(2, 0, 0)
-    assert workers.started == ["freeway/epsilon_greedy/seed-2"]
-    assert before == {
-        name: store.get(f"{run.run_id}/{name}") for run in small.runs for name in ("status.json", "run.json")
-    }
-
-
-def test_lost_machines_and_stopped_workers_are_no_failures_of_a_run(store: Folder) -> None:
-    study = tiny_study(seeds=[0])
-    name = study.runs[0].run_id
-    workers = ScriptedWorkers(store, {name: [LOST, PAUSED] * 10})
-    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
-    assert workers.started == [name] * 21
-
-
-def test_the_third_failure_without_a_new_checkpoint_quarantines_a_run_and_the_others_continue(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1, 2])
-    name = study.runs[1].run_id
-    workers = ScriptedWorkers(store, {name: [FAILED] * 9})
-    summary, log = driven(study, store, workers)
-    assert summary == StudySummary(done=2, failed=1, unfinished=0)
-    assert workers.started.count(name) == 3
-    assert f"{name} is quarantined: ValueError: no" in log
-    assert log[-1] == "2 done, 0 in flight, 0 waiting, 1 quarantined of 3 runs"
-    (seen,) = status.read_all(store, study.runs[1:2])
-    assert (seen.state, seen.note) == ("failed", "ValueError: no")
-    again = ScriptedWorkers(store)
-    summary, log = driven(study, store, again)
-    assert summary == StudySummary(2, 1, 0)
-    assert log[0] == f"{name} is quarantined: ValueError: no"
-    assert name not in again.started
-
-
-def test_the_delay_between_retries_grows(store: Folder, clock: list[float]) -> None:
-    study = tiny_study(seeds=[0])
-    started: list[float] = []
-
-    class Timed(ScriptedWorkers):
-        def start(self, run: RunConfig) -> None:
-            started.append(clock[0])
-            super().start(run)
-
-    driven(study, store, Timed(store, {study.runs[0].run_id: [FAILED] * 3}))
-    assert [later - earlier for earlier, later in pairwise(started)] == [15.0, 60.0]
-
-
-def test_a_new_checkpoint_resets_the_count_of_failures(store: Folder) -> None:
-    study = tiny_study(seeds=[0])
-    name = study.runs[0].run_id
-    workers = ScriptedWorkers(store)
-    workers._script[name] = [
-        FAILED,
-        FAILED,
-        workers.with_checkpoint(name, 10, FAILED),
-        FAILED,
-        FAILED,
-        workers.with_checkpoint(name, 20, FAILED),
-    ]
-    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
-    assert workers.started == [name] * 7
-
-
-def test_a_run_that_is_not_retryable_is_quarantined_at_once(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1])
-    name = study.runs[0].run_id
-    workers = ScriptedWorkers(store, {name: [NOT_RETRYABLE]})
-    assert driven(study, store, workers)[0] == StudySummary(1, 1, 0)
-    assert workers.started.count(name) == 1
-    written = store.below(name).get(layout.QUARANTINE)
-    assert written is not None
-    assert b"Traceback" in written
-
-
-def test_once_its_quarantine_is_lifted_a_run_is_tried_again_by_the_same_driver(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1])
-    first, second = (run.run_id for run in study.runs)
-
-    def lift_the_first() -> Outcome:
-        assert status.lift_quarantine(store.below(first))
-        return FAILED  # which gives the driver time to poll
-
-    workers = ScriptedWorkers(store, {first: [NOT_RETRYABLE], second: [lift_the_first]})
-    assert driven(study, store, workers)[0] == StudySummary(2, 0, 0)
-    assert workers.started.count(first) == 2
-
-
-def test_a_run_whose_folder_holds_another_run_is_skipped_and_its_folder_unchanged(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1])
-    other = tiny_study(seeds=[0], settings={}).runs[0]
-    leave_status(store.below(other.run_id), other, "finished", 400)
-    workers = ScriptedWorkers(store)
-    summary, log = driven(study, store, workers)
-    assert summary == StudySummary(1, 1, 0)
-    assert workers.started == [study.runs[1].run_id]
-    assert log[0].startswith(f"{other.run_id} is skipped: the folder holds another run: ")
-    assert log[-1] == "1 done, 0 in flight, 0 waiting, 0 quarantined, 1 skipped of 2 runs"
-    assert store.below(other.run_id).list() == ["run.json", "status.json"]
-
-
-def test_a_finished_run_whose_bonus_was_edited_since_is_not_done(store: Folder) -> None:
-    study = tiny_study(seeds=[0, 1])
-    edited = replace(study, bonus_sources={"none": "another"})
-    first, second = study.runs
-    leave_status(store.below(first.run_id), first, "finished", 400)  # whose run.json names no file
-    workers = ScriptedWorkers(store)
-    summary, log = driven(edited, store, workers)
-    assert (summary, workers.started) == (StudySummary(1, 1, 0), [second.run_id])
-    assert any("the folder holds a run of the bonus none from before its file was changed" in line for line in log)
-    assert driven(replace(study, bonus_sources={"none": None}), store, ScriptedWorkers(store))[0] == StudySummary(
-        2, 0, 0
-    )
-    accepted = driven(edited, store, ScriptedWorkers(store), accept_version=True)
-    assert accepted[0] == StudySummary(2, 0, 0)
-
-
-def test_while_the_store_is_unreachable_nothing_is_quarantined(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = tiny_study(seeds=[0])
-    name = study.runs[0].run_id
-
-    def refuse(*_: Any) -> None:
-        raise StoreError("cannot write: away")
-
-    monkeypatch.setattr(status, "quarantine", refuse)
-    workers = ScriptedWorkers(store, {name: [FAILED, FAILED, FAILED, FAILED, DONE]})
-    summary, log = driven(study, store, workers)
-    assert summary == StudySummary(1, 0, 0)
-    assert f"{name} failed (ValueError: no) and could not be quarantined: cannot write: away" in log
-
-
-def test_a_run_that_another_driver_took_over_is_left_to_it(store: Folder, clock: list[float]) -> None:
-    study = tiny_study(seeds=[0, 1], keep="all")
-    taken = study.runs[0]
-    leave_status(store.below(taken.run_id), taken, "running", 100)
-
-    def finish_elsewhere() -> Outcome:
-        leave_status(store.below(taken.run_id), taken, "finished", 400)
-        return FAILED
-
-    workers = ScriptedWorkers(
-        store, {taken.run_id: [Outcome("superseded")], study.runs[1].run_id: [PAUSED, finish_elsewhere]}
-    )
-    assert driven(study, store, workers)[0] == StudySummary(2, 0, 0)
-    assert workers.started.count(taken.run_id) == 1
-
-
-def test_a_run_of_an_accepted_version_that_another_driver_took_over_is_left_to_it(
-    store: Folder, monkeypatch: pytest.MonkeyPatch
+def test_lost_machines_and_stopped_processes_are_no_failures_but_ten_attempts_in_vain_are_enough(
+    store: Folder, clock: Clock
 ) -> None:
-    study = tiny_study(seeds=[0, 1], keep="all")
-    taken = study.runs[0]
-    leave_status(store.below(taken.run_id), taken, "running", 100)
+    workers = FakeWorkers(clock, store, {FIRST: [LOST, PAUSED] * 4, SECOND: [LOST] * 20})
+    assert driven(workers)[0] == (2, 1, 0)
+    assert (workers.started.count(FIRST), workers.started.count(SECOND)) == (9, 11)
+    assert b"10 attempts made no checkpoint" in (store.below(SECOND).get(layout.QUARANTINE) or b"")
+
+
+def test_the_third_failure_without_a_new_checkpoint_quarantines_a_run_and_the_others_continue(
+    store: Folder, clock: Clock
+) -> None:
+    workers = FakeWorkers(clock, store, {SECOND: [FAILED] * 9})
+    counts, _, log = driven(workers)
+    assert (counts, workers.started.count(SECOND)) == ((2, 1, 0), 3)
+    assert f"{SECOND} is quarantined: ValueError: no" in log
+    moments = [at for run_id, at in zip(workers.started, workers.started_at, strict=True) if run_id == SECOND]
+    assert [later - earlier for earlier, later in pairwise(moments)] == [15.0, 60.0]
+    again = FakeWorkers(clock, store)
+    assert (driven(again)[0], again.started) == ((2, 1, 0), [])
+
+
+def test_a_new_checkpoint_resets_the_count_of_failures(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store)
+    for step in (10, 20):
+        workers.script.setdefault(FIRST, []).extend([FAILED, FAILED, workers.with_checkpoint(FIRST, step, FAILED)])
+    assert driven(workers)[0] == (3, 0, 0)
+    assert workers.started.count(FIRST) == 7
+
+
+def test_a_run_that_is_not_retryable_is_quarantined_at_once_with_its_traceback(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store, {FIRST: [NOT_RETRYABLE]})
+    assert driven(workers)[0] == (2, 1, 0)
+    assert workers.started.count(FIRST) == 1
+    assert b"Traceback" in (store.below(FIRST).get(layout.QUARANTINE) or b"")
+
+
+def test_a_lifted_quarantine_is_seen_by_a_driver_that_still_runs(store: Folder, clock: Clock) -> None:
+    def lift() -> None:
+        status.lift_quarantine(store.below(FIRST))
+
+    workers = FakeWorkers(clock, store, {FIRST: [NOT_RETRYABLE], SECOND: [GOES_ON, lift, *[GOES_ON] * 70]})
+    assert driven(workers)[0] == (3, 0, 0)
+    assert workers.started.count(FIRST) == 2
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_quarantined_run_is_tried_again_once_its_bonus_was_changed_if_it_had_recorded_nothing(
+    recorded: bool, store: Folder, clock: Clock
+) -> None:
+    old, new = (replace(STUDY, bonus_sources={"none": source}) for source in ("old", "new"))
+    driven(FakeWorkers(clock, store, {FIRST: [NOT_RETRYABLE]}), old)
+    assert driven(FakeWorkers(clock, store), old)[0] == (2, 1, 0)  # the same file fails the same way
+    if recorded:
+        store.below(FIRST).put(layout.CHECKPOINTED, b"{}")
+    counts, _, log = driven(FakeWorkers(clock, store), new)
+    assert counts == ((2, 1, 0) if recorded else (3, 0, 0))
+    assert (f"{FIRST} {status.MENDED}" in log) == (not recorded)
+
+
+def test_a_run_whose_folder_holds_another_run_is_skipped_and_its_folder_unchanged(store: Folder, clock: Clock) -> None:
+    other = tiny_study(seeds=[0], settings={}).runs[0]
+    leave_status(store.below(FIRST), other, "finished", 400)
+    workers = FakeWorkers(clock, store)
+    counts, _, log = driven(workers)
+    assert (counts, workers.started) == ((2, 1, 0), [SECOND, THIRD])
+    assert log[0].startswith(f"{FIRST} is skipped: the folder holds another run: ")
+    assert log[-1].endswith("2 done, 0 in flight, 0 waiting, 0 quarantined, 1 skipped of 3 runs")
+    assert store.below(FIRST).list() == ["run.json", "status.json"]
+
+
+def test_a_finished_run_whose_bonus_or_version_changed_since_is_done_only_if_accepted(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited = replace(STUDY, bonus_sources={"none": "another"})
+    leave_status(store.below(FIRST), STUDY.runs[0], "finished", 400)  # whose run.json names no file
+    counts, _, log = driven(FakeWorkers(clock, store), edited)
+    assert counts == (2, 1, 0)
+    assert any("the folder holds a run of the bonus none from before its file was changed" in line for line in log)
+    assert driven(FakeWorkers(clock, store), edited, accept_version=True)[0] == (3, 0, 0)
     monkeypatch.setattr("offpiste.store.run_folder.RESULTS_VERSION", RESULTS_VERSION + 1)
+    assert driven(FakeWorkers(clock, store), edited, accept_version=True)[0] == (3, 0, 0)
 
-    def finish_elsewhere() -> Outcome:
-        leave_status(store.below(taken.run_id), taken, "finished", 400)
-        return FAILED
 
-    workers = ScriptedWorkers(
-        store, {taken.run_id: [Outcome("superseded")], study.runs[1].run_id: [PAUSED, finish_elsewhere]}
+# Somebody else at work
+
+
+def test_a_run_that_somebody_works_on_is_held_back_asked_for_every_half_minute_and_left_alone(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    at_work = status.at_work
+
+    def look(folder: Folder, newest: str) -> status.AtWork | None:
+        if FIRST in folder.location:
+            looks.append(clock.now)
+            if len(looks) == 4:
+                leave_status(folder, STUDY.runs[0], "finished", 400)
+        return at_work(folder, newest)
+
+    monkeypatch.setattr(status, "at_work", look)
+    leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, host="there")
+    workers = FakeWorkers(clock, store)
+    counts, _, log = driven(workers)
+    assert (counts, workers.started) == ((3, 0, 0), [SECOND, THIRD])
+    assert [later - earlier for earlier, later in pairwise(looks)] == [30.0] * 3
+    assert [line.rpartition(" news ")[0] for line in log if "at work" in line] == [f"{FIRST} is at work on there,"]
+
+
+@pytest.mark.parametrize("seconds", [299, 301])
+def test_a_run_without_news_for_five_minutes_is_resumed(seconds: float, store: Folder, clock: Clock) -> None:
+    leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, seconds_ago=seconds)
+    workers = FakeWorkers(clock, store)
+    workers.script = {SECOND: [GOES_ON, workers.interrupted]}
+    driven(workers)
+    assert (FIRST in workers.started) == (seconds > 300)
+
+
+def test_a_run_whose_process_on_this_machine_has_ended_is_resumed_at_once(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, process=this_process())
+    alive = [True]
+    for module in (driver, status):
+        monkeypatch.setattr(module, "has_ended", lambda process: process == this_process() and not alive[0])
+
+    def end() -> None:
+        alive[0] = False
+
+    workers = FakeWorkers(clock, store, {SECOND: [GOES_ON, end, *[GOES_ON] * 50]}, slots=2)
+    assert driven(workers, replace(STUDY, runs=STUDY.runs[:2]))[0] == (2, 0, 0)
+    assert workers.started == [SECOND, FIRST]
+    assert workers.started_at[1] - workers.started_at[0] < 5
+
+
+def test_an_attempt_that_has_registered_and_not_yet_written_is_at_work_too(store: Folder, clock: Clock) -> None:
+    leave_status(store.below(FIRST), STUDY.runs[0], "paused", 100)
+    begin_attempt(store.below(FIRST), {"started_at": utc_now(), "host": "there", "process": "x-1-2"})
+    workers = FakeWorkers(clock, store)
+    workers.script = {SECOND: [GOES_ON, workers.interrupted]}
+    driven(workers)
+    assert FIRST not in workers.started
+
+
+def test_an_attempt_of_ours_that_died_on_another_machine_is_no_reason_to_wait(store: Folder, clock: Clock) -> None:
+    def die() -> Outcome:
+        begin_attempt(store.below(FIRST), {"started_at": utc_now(), "host": "there", "process": "x-1-2"})
+        return LOST
+
+    workers = FakeWorkers(clock, store, {FIRST: [die]})
+    assert driven(workers)[0] == (3, 0, 0)
+    assert workers.started_at[workers.started.index(FIRST, 1)] - workers.started_at[0] < 5
+    assert [task.newest for task in workers.tasks if task.newest] == store.below(FIRST).list("attempts")[0].split(".")[
+        :1
+    ]
+
+
+def test_a_superseded_run_is_left_to_the_newer_attempt_until_that_is_stale(store: Folder, clock: Clock) -> None:
+    def take_over() -> Outcome:
+        leave_status(store.below(FIRST), STUDY.runs[0], "running", 100)
+        return Outcome("superseded", "attempt 2 has taken over")
+
+    def vanish() -> None:
+        leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, seconds_ago=400)
+
+    workers = FakeWorkers(clock, store, {FIRST: [take_over], SECOND: [*[GOES_ON] * 40, vanish, *[GOES_ON] * 60]})
+    assert driven(workers, replace(STUDY, runs=STUDY.runs[:2]))[0] == (2, 0, 0)
+    assert workers.started.count(FIRST) == 2
+    assert workers.started_at[-1] >= 1_040
+
+
+# Stopping
+
+
+def test_a_signal_lets_all_runs_save_and_starts_nothing_more(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store)
+    workers.script = {FIRST: [workers.interrupted], SECOND: [GOES_ON] * 9}
+    counts, reason, log = driven(workers)
+    assert (counts, reason, workers.started, workers.stopped) == (
+        (0, 0, 3),
+        "interrupted by a signal",
+        [FIRST, SECOND],
+        1,
     )
-    assert driven(study, store, workers, accept_version=True)[0] == StudySummary(2, 0, 0)
-    assert workers.started.count(taken.run_id) == 1
+    assert "interrupted by a signal: 2 runs in flight save a checkpoint" in log
+    assert not status.stop_requested(store, "tiny")
 
 
-def test_while_the_store_is_unreachable_a_superseded_run_waits(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = tiny_study(seeds=[0], keep="all")
-    taken = study.runs[0]
-    read_one = status.read_one
-    away = [2]
+def test_a_request_to_stop_is_found_within_seconds_on_a_disk(store: Folder, clock: Clock) -> None:
+    def request() -> None:
+        status.request_stop(store, "tiny")
+
+    workers = FakeWorkers(clock, store, {FIRST: [request, *[GOES_ON] * 50], SECOND: [GOES_ON] * 50})
+    assert driven(workers)[1] == "the study was asked to stop"
+    assert clock.now < 1_010
+    assert status.stop_requested(store, "tiny")
+
+
+def test_a_process_that_dies_while_it_is_stopped_is_no_failure(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store)
+    workers.script, workers.when_stopped = {FIRST: [workers.interrupted]}, FAILED
+    driven(workers)
+    assert b'"failures": 0' in (store.below(FIRST).get(layout.TRIES) or b"")
+
+
+def test_what_has_not_saved_after_ten_minutes_is_killed(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store)
+    workers.script, workers.when_stopped = {FIRST: [workers.interrupted]}, GOES_ON
+    assert driven(workers)[1] == "interrupted by a signal"
+    assert 600 <= clock.now - 1_000 < 610
+
+
+def test_while_the_store_refuses_the_request_to_stop_it_is_tried_again(store: Folder, clock: Clock) -> None:
+    class Refused(FakeWorkers):
+        def stop(self) -> None:
+            self.tries = getattr(self, "tries", 0) + 1
+            if self.tries < 3:
+                raise StoreError("away")
+            super().stop()
+
+    workers = Refused(clock, store)
+    workers.script = {FIRST: [workers.interrupted, *[GOES_ON] * 9], SECOND: [GOES_ON] * 9}
+    assert driven(workers)[2].count("cannot stop yet: away") == 2
+
+
+@pytest.mark.parametrize("pause", [0.0, 200.0])
+def test_when_time_is_nearly_up_the_runs_save_earlier_where_checkpoints_are_slow(
+    pause: float, store: Folder, clock: Clock
+) -> None:
+    workers = FakeWorkers(clock, store, {run_id: [GOES_ON] * 4_000 for run_id in (FIRST, SECOND, THIRD)})
+    workers.longest_pause = pause
+    assert driven(workers, hours=1.0)[:2] == ((0, 0, 3), "time is up")
+    assert 1_000 + 3_600 - clock.now == pytest.approx(max(120.0, 3 * pause), abs=2)
+
+
+def test_nothing_is_started_shortly_before_time_is_up(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store, {FIRST: [GOES_ON] * 3_300}, slots=1)
+    assert driven(workers, hours=1.0)[:2] == ((1, 0, 2), "time is up")
+    assert workers.started == [FIRST]
+
+
+# Hung
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_run_without_a_step_in_thirty_looks_is_killed_and_has_failed(
+    moves: bool, store: Folder, clock: Clock
+) -> None:
+    looks = [GOES_ON] * int(LOOK_SECONDS * (HUNG_LOOKS + 5))
+    workers = FakeWorkers(clock, store, {FIRST: looks}, slots=1)
+    workers.steps = lambda _: int(clock.now if moves else 0)  # an evaluation makes steps, but no frames
+    log = driven(workers, replace(STUDY, runs=STUDY.runs[:1]))[2]
+    said = f"{FIRST} failed, next try in 15 s: it made no step in 30 looks, a minute apart"
+    assert (said in log) == (not moves)
+    assert workers.started.count(FIRST) == (1 if moves else 2)
+
+
+def test_a_machine_that_slept_for_a_day_kills_no_healthy_run(store: Folder, clock: Clock) -> None:
+    def sleep() -> None:
+        clock.now += 86_400
+
+    workers = FakeWorkers(clock, store, {FIRST: [GOES_ON, sleep, *[GOES_ON] * 300]}, slots=1)
+    workers.steps = lambda _: 7
+    assert driven(workers, replace(STUDY, runs=STUDY.runs[:1]))[0] == (1, 0, 0)
+    assert workers.started == [FIRST]
+
+
+# Errors of the machine
+
+
+def test_a_machine_that_cannot_train_quarantines_nothing_and_ends_the_driver(store: Folder, clock: Clock) -> None:
+    study = replace(STUDY, runs=tiny_study(seeds=list(range(20)), keep="all").runs)
+    workers = FakeWorkers(clock, store, {run.run_id: [NO_GPU] * 9 for run in study.runs}, slots=1)
+    with pytest.raises(MachineError, match="no run could be started, and none advanced: there is no GPU"):
+        driven(workers, study)
+    assert len(workers.started) == MACHINE_ERRORS
+    assert not any(seen.quarantined for seen in status.read_all(store, study.runs))
+
+
+def test_one_bad_machine_does_not_end_a_study_that_advances_elsewhere(store: Folder, clock: Clock) -> None:
+    workers = FakeWorkers(clock, store, {FIRST: [GOES_ON] * 500, SECOND: [NO_GPU] * 8}, slots=2)
+    workers.store = store
+    counts, _, log = driven(workers)
+    assert counts == (3, 0, 0)
+    assert f"{SECOND} was not started, which counts as no try: there is no GPU" in log
+    assert workers.started.count(SECOND) == 9
+
+
+def test_a_machine_is_told_how_long_it_has_failed_until_it_trains_again(store: Folder, clock: Clock) -> None:
+    def fail() -> Outcome:
+        clock.now += 10
+        return NO_GPU
+
+    workers = FakeWorkers(clock, store, {FIRST: [fail, fail, Outcome("paused", host="bad"), PAUSED]}, slots=1)
+    driven(workers, replace(STUDY, runs=STUDY.runs[:1]))
+    assert [task.failing.get("bad") for task in workers.tasks] == [None, 0.0, 10.0, None, None]
+
+
+def test_time_that_is_up_before_any_run_advanced_is_the_error_of_the_machine_or_the_store(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Outcome:
+        clock.now += 3_500
+        return NO_GPU
+
+    with pytest.raises(MachineError):
+        driven(FakeWorkers(clock, store, {FIRST: [fail]}, slots=1), hours=1.0)
+    monkeypatch.setattr(status, "read_one", away)
+    with pytest.raises(StoreError, match="away"):
+        driven(FakeWorkers(clock, store, slots=1), hours=0.5)
+
+
+# A store that fails
+
+
+def away(*_: Any, **__: Any) -> Any:
+    raise StoreError("away")
+
+
+@pytest.mark.parametrize(("minutes", "ends"), [(50, False), (70, True)])
+def test_a_store_that_fails_for_an_hour_is_an_error(
+    minutes: float, ends: bool, store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_one, end = status.read_one, clock.now + 60 * minutes
 
     def sometimes(*arguments: Any, **named: Any) -> status.RunStatus:
-        if workers.started and away[0]:
-            away[0] -= 1
-            raise StoreError("away")
-        return read_one(*arguments, **named)
+        return away() if clock.now < end else read_one(*arguments, **named)
 
-    monkeypatch.setattr("offpiste.study.status.read_one", sometimes)
-    leave_status(store.below(taken.run_id), taken, "running", 100, seconds_ago=400)
-    workers = ScriptedWorkers(store, {taken.run_id: [Outcome("superseded")]})
-    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
-    assert away == [0]
-
-
-def test_a_superseded_run_resumes_once_the_other_attempt_is_stale(store: Folder) -> None:
-    study = tiny_study(seeds=[0], keep="all")
-    taken = study.runs[0]
-    leave_status(store.below(taken.run_id), taken, "running", 100, seconds_ago=400)
-    workers = ScriptedWorkers(store, {taken.run_id: [Outcome("superseded")]})
-    assert driven(study, store, workers)[0] == StudySummary(1, 0, 0)
-    assert workers.started == [taken.run_id] * 2
+    with monkeypatch.context() as patch:
+        workers = FakeWorkers(clock, store)
+        found = read_one(store, STUDY.runs[0]), read_one(store, STUDY.runs[1]), read_one(store, STUDY.runs[2])
+        patch.setattr(driver, "read_status", lambda *_, **__: list(found))
+        patch.setattr(status, "read_one", sometimes)
+        if ends:
+            with pytest.raises(StoreError, match="no run could be started for 60 minutes: away"):
+                driven(workers)
+        else:
+            assert driven(workers)[0] == (3, 0, 0)
 
 
-def test_when_stopped_the_driver_waits_for_runs_in_flight_and_starts_no_more(store: Folder, clock: list[float]) -> None:
-    study = tiny_study(seeds=list(range(10)))
-    stop = [False]
+def test_a_store_that_refuses_the_first_look_is_an_error_at_once(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AccessDenied("no")
 
-    def request_stop() -> Outcome:
-        stop[0] = True
-        clock[0] += driver.POLL_SECONDS
-        return PAUSED
-
-    names = [run.run_id for run in study.runs]
-    workers = ScriptedWorkers(
-        store, {names[0]: [request_stop], names[1]: [PAUSED], names[2]: [DONE], names[3]: [PAUSED]}
-    )
-    summary, log = driven(study, store, workers, lambda: stop[0])
-    assert workers.started == names[:4]
-    assert summary == StudySummary(done=1, failed=0, unfinished=9)
-    assert "stopping: waiting for 3 runs in flight, which save a checkpoint" in log
+    monkeypatch.setattr(Marks, "done", refuse)
+    with pytest.raises(AccessDenied, match="no"):
+        driven(FakeWorkers(clock, store))
 
 
-def test_the_driver_marks_what_it_finds_and_what_it_finishes_or_quarantines(store: Folder) -> None:
-    study = replace(tiny_study(seeds=[0, 1, 2], keep="all"), bonus_sources={"none": None})
-    before, finished, broken = study.runs
-    leave_status(store.below(before.run_id), before, "finished", 400)
-    driven(study, store, ScriptedWorkers(store, {broken.run_id: [NOT_RETRYABLE]}))
-    marks = Marks(store, study)
-    assert marks.marked_done() == {before.run_id, finished.run_id}
-    assert marks.is_quarantined(broken.run_id, marks.read())
-    again = ScriptedWorkers(store)
-    assert driven(study, store, again)[0] == StudySummary(2, 1, 0)
-    assert again.started == []
+@pytest.mark.parametrize(("function", "outcome"), [("quarantine", NOT_RETRYABLE), ("count_failure", FAILED)])
+def test_while_the_store_is_away_nothing_is_quarantined(
+    function: str, outcome: Outcome, store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status if function == "quarantine" else driver, function, away)
+    workers = FakeWorkers(clock, store, {FIRST: [outcome, outcome, DONE]})
+    counts, _, log = driven(workers)
+    assert counts == (3, 0, 0)
+    assert any(line.startswith(f"{FIRST} failed (") and line.endswith(": away") for line in log)
+
+
+# Whatever happens
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_whatever_the_attempts_do_each_run_ends_in_one_place_and_failures_end_only_their_run(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    now = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("offpiste.study.driver.time.monotonic", now)
+        store = Folder(tmp_path_factory.mktemp("store"))
+        step = st.sampled_from([PAUSED, LOST, FAILED, NOT_RETRYABLE, Outcome("superseded"), GOES_ON, DONE])
+        script = {run.run_id: data.draw(st.lists(step, max_size=12)) for run in STUDY.runs}
+        fails = {name: _is_quarantined(list(steps)) for name, steps in script.items()}
+        workers = FakeWorkers(now, store, script, slots=data.draw(st.integers(1, 3)))
+        counts, reason, _ = driven(workers)
+        assert reason == "nothing is left"
+        assert counts == (3 - sum(fails.values()), sum(fails.values()), 0)
+        assert Marks(store, STUDY).done().keys() == {name for name, failed in fails.items() if not failed}
+
+
+def _is_quarantined(steps: list[Outcome | None]) -> bool:
+    """Return whether a run with these outcomes ends in quarantine, by the table: no attempt makes a checkpoint."""
+    attempts = [step for step in steps if step is not None]
+    failures = 0
+    for number, outcome in enumerate(attempts, start=1):
+        failures += outcome == FAILED
+        if outcome == NOT_RETRYABLE or failures == 3 or number > 10:
+            return True
+        if outcome == DONE:
+            return False
+    return len(attempts) >= 10

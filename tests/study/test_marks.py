@@ -9,7 +9,7 @@ import pytest
 from offpiste.config import RunConfig
 from offpiste.store.storage import Folder
 from offpiste.study import status
-from offpiste.study.marks import Listing, Marks, discard, key_of, lift_quarantine, read_status
+from offpiste.study.marks import Marks, discard, key_of, read_status
 from tests.study.small import leave_status, tiny_study
 
 STUDY = replace(tiny_study(), bonus_sources={"none": None})
@@ -26,20 +26,21 @@ def test_a_key_differs_in_all_that_decides_whether_a_run_is_done() -> None:
     assert key_of(replace(run, machine=machine), "all") == key_of(run, "all")
 
 
-def test_one_listing_tells_done_quarantined_and_leased_runs_apart(folder: Folder) -> None:
+def test_one_listing_shows_the_runs_that_are_done(folder: Folder) -> None:
     marks = Marks(folder, STUDY)
-    assert marks.read() == Listing()
-    marks.mark_done(FIRST)
-    marks.mark_quarantined(SECOND)
-    marks.put_lease(THIRD, "me")
-    seen = marks.read()
-    assert [marks.done_at(run_id, seen) is not None for run_id in (FIRST, SECOND, THIRD)] == [True, False, False]
-    assert [marks.is_quarantined(run_id, seen) for run_id in (FIRST, SECOND, THIRD)] == [False, True, False]
-    assert list(seen.leases[marks.keys[THIRD]]) == ["me"]
-    assert marks.marked_done() == {FIRST}
-    marks.unmark_quarantined(SECOND, seen)
-    marks.delete_lease(THIRD, "me")
-    assert (marks.read().quarantined, marks.read().leases) == ({}, {})
+    assert marks.done() == {}
+    marks.mark_done(FIRST, THIRD)
+    assert marks.done().keys() == {FIRST, THIRD}
+    discard(folder, STUDY, [FIRST])
+    assert marks.done().keys() == {THIRD}
+
+
+def test_marks_of_older_versions_say_nothing(tmp_path: Path) -> None:
+    marks = Folder(tmp_path).below("studies/tiny/marks")
+    key = key_of(STUDY.runs[0], STUDY.keep)
+    for name in (f"{key}.quarantined", f"{key}.begun", f"{key}.lease.me-x-1-2"):
+        marks.put(name, b"")
+    assert Marks(Folder(tmp_path), STUDY).done() == {}
 
 
 def test_the_status_of_a_run_that_is_marked_done_is_not_read_from_its_folder(
@@ -65,15 +66,6 @@ def test_the_status_of_a_run_that_is_marked_done_is_not_read_from_its_folder(
     assert sorted(read) == [SECOND, THIRD]
 
 
-def test_a_run_is_marked_as_begun_until_it_is_discarded(folder: Folder) -> None:
-    marks = Marks(folder, STUDY)
-    for run_id in (FIRST, SECOND):
-        marks.mark_begun(run_id)
-    assert marks.read().begun == {marks.keys[FIRST], marks.keys[SECOND]}
-    discard(folder, STUDY, [FIRST, THIRD])
-    assert marks.read() == Listing(begun={marks.keys[SECOND]})
-
-
 def test_without_marks_the_folders_say_the_same(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     study = replace(STUDY, keep="all")
@@ -89,25 +81,15 @@ def test_a_run_of_a_bonus_whose_file_has_changed_is_not_marked_done(tmp_path: Pa
     store = Folder(tmp_path)
     before, after = (replace(STUDY, bonus_sources={"none": source}) for source in ("a" * 64, "b" * 64))
     Marks(store, before).mark_done(FIRST)
-    assert Marks(store, before).marked_done() == {FIRST}
-    assert Marks(store, after).marked_done() == set()
-    assert Marks(store, after, accept_version=True).marked_done() == {FIRST}
-    assert Marks(store, tiny_study()).marked_done() == {FIRST}  # as for `study status`, which reads no files of bonuses
+    assert Marks(store, before).done().keys() == {FIRST}
+    assert Marks(store, after).done() == {}
+    assert Marks(store, after, accept_version=True).done().keys() == {FIRST}
+    assert Marks(store, tiny_study()).done().keys() == {FIRST}  # as for `study status`, which reads no files of bonuses
 
 
 def test_a_run_that_is_done_only_for_one_who_accepts_other_versions_is_not_marked_for_others(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     Marks(store, STUDY, accept_version=True).mark_done(FIRST)
-    assert Marks(store, STUDY, accept_version=True).marked_done() == {FIRST}
-    assert Marks(store, STUDY).marked_done() == set()
-    assert Marks(store, tiny_study()).marked_done() == set()
-
-
-def test_lifting_a_quarantine_deletes_its_mark_and_one_that_was_left_behind(tmp_path: Path) -> None:
-    store = Folder(tmp_path)
-    marks = Marks(store, STUDY)
-    status.quarantine(store.below(FIRST), "no", "")
-    for run_id in (FIRST, SECOND):
-        marks.mark_quarantined(run_id)
-    assert lift_quarantine(store, STUDY, [FIRST, SECOND]) == [FIRST]
-    assert marks.read() == Listing()
+    assert Marks(store, STUDY, accept_version=True).done().keys() == {FIRST}
+    assert Marks(store, STUDY).done() == {}
+    assert Marks(store, tiny_study()).done() == {}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -11,11 +12,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from offpiste.errors import printable
+from offpiste.errors import ConfigError, printable
+from offpiste.store.documents import MAX_BYTES
 from offpiste.store.storage import Folder
-from offpiste.study import status
+from offpiste.study import parts, status
 from offpiste.study.marks import read_status
-from offpiste.study.plan import Study
+from offpiste.study.plan import Study, make_study
 from offpiste.study.status import RunStatus
 
 REFRESH_SECONDS = 10.0
@@ -30,12 +32,35 @@ def watch(study: Study, store: Folder, asked_to_stop: str) -> None:
     with Live(console=console, auto_refresh=False) as live:
         while True:
             found = read_status(store, study)
-            shown = list(lines(study.name, found, console.height - 2))
+            shown = list(lines(study.name, found, console.height - 3))
+            shown[1:1] = filter(None, [parts.line(store, study, found)])
             shown += [asked_to_stop] * status.stop_requested(store, study.name)
             live.update(Text("\n").join(map(_styled, shown)), refresh=True)
             if all(seen.state == "done" for seen in found):
                 return
             time.sleep(REFRESH_SECONDS)
+
+
+def of_study(study: Study, store: Folder) -> Iterator[str]:
+    """Yield the status of a study: totals, parts if it has some, and runs that need attention."""
+    found = read_status(store, study)
+    first, *rest = lines(study.name, found)
+    yield from filter(None, [first, parts.line(store, study, found), *rest])
+
+
+def studies(stores: Sequence[Folder]) -> Iterator[str]:
+    """Yield the totals of every study in these stores, by the copies of their files."""
+    for store in stores:
+        yield f"in {store.location}:"
+        for name in store.entries("studies")[1]:
+            content = store.get(f"studies/{name}/study.toml", MAX_BYTES) or b""
+            try:
+                study = make_study(name, tomllib.loads(content.decode()))
+            except (ConfigError, ValueError) as error:
+                yield f"study {printable(name)} cannot be read: {printable(str(error))}"
+                continue
+            found = read_status(store, study)
+            yield from filter(None, [summary(name, found), parts.line(store, study, found)])
 
 
 def lines(name: str, found: Sequence[RunStatus], max_lines: int | None = None) -> Iterator[str]:

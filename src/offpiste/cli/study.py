@@ -21,10 +21,11 @@ from offpiste.config import MachineConfig, RunConfig, identity
 from offpiste.errors import ConfigError, StoreError, did_you_mean
 from offpiste.store.storage import Folder
 from offpiste.study import cost, status
-from offpiste.study.marks import discard, lift_quarantine, read_status
+from offpiste.study.marks import discard, read_status
 from offpiste.study.plan import Study, load_bonuses, read_study
 
 POLL_SECONDS = 5.0
+STUDY_FILE = "studies/*/study.toml"
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,9 @@ class Run:
         study = load_bonuses(read_study(self.file))
         content = Path(self.file).read_bytes()
         if self.ray or self.address or os.environ.get("RAY_ADDRESS"):
-            from offpiste.study.engine import run_study
+            from offpiste.study.ray_cluster import run_on_ray
 
-            summary = run_study(study, content, self.store, log, self.address, accept_version=self.accept_version)
+            summary = run_on_ray(study, content, self.store, log, self.address, accept_version=self.accept_version)
         else:
             from offpiste.study.here import run_here
 
@@ -98,11 +99,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Status:
-    """Show the progress of a study, and its quarantined runs with their errors: live on a terminal, once elsewhere."""
+    """Show the progress of a study, and its quarantined runs with their errors: live on a terminal, once elsewhere.
+    Without a file, list the studies in a store, or in the folders below the current one.
+    """
 
-    file: File
+    file: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="FILE")] = None
     """TOML file of the study."""
-    store: Store
+    store: Annotated[str | None, tyro.conf.arg(metavar="URL")] = None
     """Folder or s3:// URL of its runs."""
     json: Flag = False
     """Print everything as JSON, once."""
@@ -113,13 +116,18 @@ class Status:
         """Show the status."""
         from offpiste.cli import status_view
 
+        if self.file is None:
+            stores = [Folder(self.store)] if self.store else stores_below(Path())
+            print("\n".join(status_view.studies(stores)) or f"no studies in {self.store or Path().absolute()}")
+            return 0
+        if self.store is None:
+            raise ConfigError("give --store, the folder or URL of the study's runs")
         study, store = open_study(self.file, self.store)
         if self.json:
             found = status_view.as_json(study.name, read_status(store, study))
             print(json.dumps(found | {"stop_requested": status.stop_requested(store, study.name)}, indent=1))
         elif self.once or not sys.stdout.isatty():
-            for line in status_view.lines(study.name, read_status(store, study)):
-                print(line)
+            print("\n".join(status_view.of_study(study, store)))
             if status.stop_requested(store, study.name):
                 print(asked_to_stop(self.file, store))
         else:
@@ -129,8 +137,8 @@ class Status:
 
 @dataclass(frozen=True)
 class Retry:
-    """Lift the quarantine of failed runs, so that they are tried again: by a driver or a worker that is running, within
-    a minute, or else by the next one.
+    """Lift the quarantine of failed runs, so that they are tried again: by a driver that still runs, within a minute,
+    or else by the next one.
     """
 
     file: File
@@ -145,15 +153,15 @@ class Retry:
         study, store = open_study(self.file, self.store)
         check_runs(study, self.run)
         wanted = self.run or [seen.run_id for seen in read_status(store, study) if seen.quarantined]
-        lifted = lift_quarantine(store, study, wanted)
+        lifted = [run_id for run_id in wanted if status.lift_quarantine(store.below(run_id))]
         print("\n".join([*lifted, f"{len(lifted)} runs are no longer quarantined"]))
         return 0
 
 
 @dataclass(frozen=True)
 class Discard:
-    """Delete all that runs of a study have left in the store, results included, so that they begin anew: by a driver or
-    a worker that is started after this.
+    """Delete all that runs of a study have left in the store, results included, so that they begin anew: by a driver
+    that is started after this.
     """
 
     file: File
@@ -179,8 +187,8 @@ class Discard:
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its workers and its driver, and no new
-    worker begins. `study run`, `study slurm --submit` or `study stop --undo` withdraws that.
+    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its drivers, and no part begins.
+    `study run`, `study slurm --submit` or `study stop --undo` withdraws that.
     """
 
     file: File
@@ -190,7 +198,7 @@ class Stop:
     wait: bool = True
     """Wait until no run is running."""
     undo: Flag = False
-    """Withdraw the request instead, so that new workers find work; `study run` and `study slurm --submit` do so,
+    """Withdraw the request instead, so that parts can begin; `study run` and `study slurm --submit` do so,
     too."""
 
     def main(self) -> int:
@@ -211,7 +219,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Plan, run, work on, watch, retry, discard or stop a study: many runs, described by one TOML file."""
+    """Plan, run, watch, retry, discard or stop a study: many runs, described by one TOML file."""
 
     command: Annotated[
         Annotated[Plan, tyro.conf.subcommand("plan")]
@@ -248,6 +256,12 @@ def open_study(file: str, location: str) -> tuple[Study, Folder]:
             "`offpiste study run`"
         )
     return study, store
+
+
+def stores_below(folder: Path) -> list[Folder]:
+    """Return the folders with studies in this one, and up to three below it."""
+    found = (path.parents[2] for depth in range(4) for path in sorted(folder.glob("*/" * depth + STUDY_FILE)))
+    return [Folder(path) for path in dict.fromkeys(found)]
 
 
 def check_runs(study: Study, names: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ Flag = tyro.conf.FlagCreatePairsOff[bool]
 def asked_to_stop(file: str, store: Folder) -> str:
     """Return a message that a study was asked to stop, with the command that withdraws that."""
     undo = shell_line(["offpiste", "study", "stop", file, "--store", str(store.local_path or store.location), "--undo"])
-    return f"the study was asked to stop, so no worker begins; `{undo}` withdraws that"
+    return f"the study was asked to stop, so nothing of it begins; `{undo}` withdraws that"
 
 
 def log(message: str) -> None:

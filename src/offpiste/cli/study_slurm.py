@@ -1,4 +1,4 @@
-"""`offpiste study slurm`: write, or submit, the sbatch file of a study's workers."""
+"""`offpiste study slurm`: write, or submit, the sbatch file of a study."""
 
 import shutil
 import subprocess
@@ -6,25 +6,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop
-from offpiste.errors import ConfigError, OffpisteError
+from offpiste.errors import ConfigError, OffpisteError, printable
 from offpiste.store.outputs import replacing
 from offpiste.store.storage import Folder
 from offpiste.study import status
+from offpiste.study.marks import read_status
+from offpiste.study.parts import parts_left, put_count
 from offpiste.study.plan import load_bonuses, read_study
 
 
 @dataclass(frozen=True)
 class Slurm:
-    """Write an sbatch file for a study: an array of workers (`study work`) that claim runs in the store. A job whose
-    time is up lets its runs save and requeues itself; one that is cancelled stays cancelled.
+    """Write an sbatch file for a study: an array of jobs, each of which runs one part of it (`study work --part`).
+    Parts in which nothing is left are not submitted. A job whose time is up lets its runs save and requeues itself; one
+    that is cancelled stays cancelled.
     """
 
     file: File
     """TOML file of the study."""
     store: Store
     """Folder that all nodes share, or s3:// URL; each run gets a folder below it."""
-    workers: int
-    """Jobs of the array."""
+    jobs: int | None = None
+    """Parts into which the study is divided, a job for each; by default, as many as give each slot a run, and at most
+    1000."""
+    at_once: int | None = None
+    """Jobs that may run at once; by default, as many as Slurm has room for."""
     time: str = "24:00:00"
     """Time limit of a job, as for sbatch."""
     slots: int = 1
@@ -40,8 +46,10 @@ class Slurm:
 
     def main(self) -> int:
         """Write the file, and submit it if asked to."""
-        from offpiste.study.slurm import Batch, script
+        from offpiste.study.here import file_hash
+        from offpiste.study.slurm import Batch, jobs_of, script
 
+        content = Path(self.file).read_bytes()
         study, store = load_bonuses(read_study(self.file)), Folder(self.store)
         if store.holds_keys:
             raise ConfigError(
@@ -49,9 +57,20 @@ class Slurm:
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the jobs"
             )
         location = str(store.local_path or store.location)
-        batch = Batch(self.workers, self.slots, self.time, self.sbatch)
-        text = script(study, batch, str(Path(self.file).absolute()), location, accept_version=self.accept_version)
-        status.put_file(store, study.name, Path(self.file).read_bytes())  # so a node sees that it shares the store
+        found = read_status(store, study, accept_version=self.accept_version)
+        failed = [seen for seen in found if seen.state == "failed"]
+        if failed:
+            print(f"{len(failed)} runs are left out, as {failed[0].run_id}: {printable(failed[0].note)}")
+        jobs = jobs_of(study, self.jobs, self.slots)
+        left = parts_left(study, found, jobs)
+        if not left:
+            print("nothing is left to submit")
+            return 0
+        batch = Batch(jobs, self.slots, self.time, left, self.at_once, self.sbatch)
+        path, accept = str(Path(self.file).absolute()), self.accept_version
+        text = script(study, batch, path, file_hash(content), location, accept_version=accept)
+        status.put_file(store, study.name, content)  # so a node sees that it shares the store
+        put_count(store, study.name, jobs)
         stopped = status.stop_requested(store, study.name)
         out = Path(self.out or f"{study.name}.sbatch")
         if not self.submit:

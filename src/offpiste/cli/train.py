@@ -16,8 +16,8 @@ from offpiste.config import RunConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, base_run
 from offpiste.parsing import from_dict, read_settings, to_toml
+from offpiste.run.attempt import attempt
 from offpiste.store.storage import Folder
-from offpiste.study.attempt import attempt
 from offpiste.worlds import registry
 
 

@@ -12,7 +12,7 @@ import torch
 
 import offpiste
 from offpiste.config import RESULTS_VERSION, MachineConfig
-from offpiste.errors import ConfigError
+from offpiste.errors import MachineError
 from offpiste.neural import accept_read_only_arrays
 from offpiste.store.rows import AttemptRow, utc_now
 
@@ -34,7 +34,7 @@ def prepare(machine: MachineConfig) -> None:
     device = torch.device(machine.device)
     if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
         found = torch.cuda.device_count()
-        raise ConfigError(
+        raise MachineError(
             f"machine.device must be cpu or one of {found} GPUs, got {machine.device!r}; set machine.device to cpu"
         )
 

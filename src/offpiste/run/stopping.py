@@ -1,9 +1,12 @@
-"""SIGTERM and Ctrl-C, caught so that a run can write a checkpoint first."""
+"""SIGTERM, SIGUSR1 and Ctrl-C, caught so that a run can write a checkpoint first."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+"""By SIGUSR1, Slurm warns of a time limit."""
 
 
 class StopSignal:
@@ -20,12 +23,12 @@ class StopSignal:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """Catch SIGTERM and SIGINT within the block; does nothing outside the main thread."""
+    """Catch these signals within the block; does nothing outside the main thread."""
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
         yield stop
     finally:

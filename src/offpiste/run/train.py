@@ -25,6 +25,7 @@ from offpiste.store import arrays, layout
 from offpiste.store.attempts import begin_attempt, describe_attempt, read_attempts, withdraw_attempt
 from offpiste.store.checkpoints import Checkpoints, Saved, refuse_unfit
 from offpiste.store.documents import checksum, signed
+from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, cells_parquet, read_records, to_parquet
 from offpiste.store.rows import LOGGED, AttemptRow, EpisodeRow, IterationRow, ScalarRow, TimingRow, utc_now
 from offpiste.store.run_folder import (
@@ -50,6 +51,8 @@ class Progress:
     """running, paused, finished or failed."""
     frames: int
     target_frames: int
+    steps: int
+    """Agent steps of training and evaluation together."""
     iteration: int
     episodes: int
     epsilon: float
@@ -159,6 +162,7 @@ class _Attempt:
             state=state,
             frames=self.loop.tracker.counted_steps * skip,
             target_frames=self.target_frames,
+            steps=self.loop.tracker.all_steps,
             iteration=self.loop.tracker.iteration,
             episodes=self.loop.tracker.episodes["train"],
             epsilon=self.loop.tracker.epsilon(self.loop.tracker.training_steps),
@@ -182,7 +186,7 @@ class _Attempt:
     def _put_status(self, state: str) -> None:
         status = dataclasses.asdict(self.progress(state)) | {"at": utc_now(), "attempt": self.about.attempt}
         status |= {} if self.tables is None else {"tables": self.tables}
-        status |= {"host": self.about.host, "job": slurm_job(), **self.identity}
+        status |= {"host": self.about.host, "job": slurm_job(), "process": this_process(), **self.identity}
         self.checkpoints.stop_if_superseded()
         self.folder.put(layout.STATUS, json.dumps(signed(status)).encode())
 
@@ -273,7 +277,7 @@ def train(
     refuse_results_only(folder)
     with stop_on_signals() as stop_signal:
         about = about_this_process(config.machine)
-        name = begin_attempt(folder, {"run_id": stored.run_id, **dataclasses.asdict(about)})
+        name = begin_attempt(folder, {"run_id": stored.run_id, "process": this_process(), **dataclasses.asdict(about)})
         try:
             refuse_results_only(folder)  # again, now that whoever deletes the replay sees this attempt
         except CheckpointError:
@@ -282,7 +286,9 @@ def train(
         checkpoints = Checkpoints(folder, name, stored.identity)
         records, kept, note = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, attempt=name, start_step=loop.tracker.training_steps, note=note)
-        describe_attempt(folder, name, {"run_id": stored.run_id, **dataclasses.asdict(about)})
+        describe_attempt(
+            folder, name, {"run_id": stored.run_id, "process": this_process(), **dataclasses.asdict(about)}
+        )
         curves = TensorBoard(folder, config.world.frame_skip, loop.tracker.training_steps)
         attempt = _Attempt(
             config,

@@ -29,6 +29,11 @@ def attempt_order(name: str) -> tuple[int, str]:
     return (int(found[1]), found[2]) if found else (0, "")
 
 
+def newest_attempt(folder: Folder) -> str:
+    """Return the name of the newest attempt at the run in this folder, or ""."""
+    return next(reversed(attempt_names(folder)), "")
+
+
 def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
     """Register a new attempt at the run in this folder and return its name."""
     number = 1 + max((attempt_order(name)[0] for name in attempt_names(folder)), default=0)

@@ -94,6 +94,10 @@ class StoredStatus:
     attempt: NameOrEmpty = ""
     host: NameOrEmpty = ""
     job: NameOrEmpty = ""
+    process: NameOrEmpty = ""
+    """Its process (`offpiste.store.process_id`)."""
+    steps: CountOrZero | None = None
+    """Agent steps of training and evaluation together."""
     tables: dict[str, Any] | None = None
     """The checksum of each table in the run's folder, by file, where they are as new as the checkpoints."""
 

@@ -36,7 +36,13 @@ def this_machine() -> dict[str, float]:
     limits = (Path(path).read_text().strip() for path in _CGROUP_LIMITS if Path(path).exists())
     total = memory_bytes()
     memory = _USABLE_MEMORY * min(total, *(int(limit) for limit in limits if limit.isdecimal()), total)
-    return {"CPU": float(len(os.sched_getaffinity(0))), "GPU": float(len(visible_gpus())), "memory": memory}
+    return {"CPU": float(_processors()), "GPU": float(len(visible_gpus())), "memory": memory}
+
+
+def _processors() -> int:
+    """Return the processors that this process may use; all of them where the system does not say which."""
+    affinity = getattr(os, "sched_getaffinity", None)  # which macOS does not have
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def visible_gpus() -> list[str]:

@@ -1,13 +1,13 @@
-"""The sbatch file of a study's workers: an array of jobs, each of which claims runs in the store until none is left.
+"""The sbatch file of a study: an array of jobs, each of which runs one part of it.
 
 What Slurm does, and why the file is as it is, was seen with Slurm 22.05:
 - `--signal=B:USR1@180` warns the batch shell alone, up to a minute earlier than asked for.
 - scancel, preemption, requeue and the time limit send SIGTERM to all processes of the job, and SIGKILL soon after.
 - `scontrol requeue` with the id of one task's job starts finished tasks of the array again, so a task is named in full.
-- A job that requeued itself whenever its worker was stopped would come back after scancel, so it does so only if its
-  time was up: the worker ended with 75, and there was no SIGTERM.
-- If the batch shell ended first, its job could start again beside its own processes: so it waits for the worker, and if
-  it is killed, the kernel signals the worker (`study work --batch`).
+- A job that requeued itself whenever its driver was stopped would come back after scancel, so it does so only without
+  a SIGTERM: if its time was up (75), and at most three times in a row if the machine or the store failed (76).
+- If the batch shell ended first, its job could start again beside its own processes: so it waits for the driver, and if
+  it is killed, the kernel signals the driver (`study work --batch`).
 """
 
 import math
@@ -18,11 +18,16 @@ from dataclasses import dataclass
 
 from offpiste.commands import shell_line
 from offpiste.errors import ConfigError
+from offpiste.study.parts import numbers_text
 from offpiste.study.plan import Study
 from offpiste.study.resources import max_needs_of
 
 WARNING_SECONDS = 180
 """How long before the time limit Slurm warns; a quarter of a shorter time."""
+MAX_JOBS = 1_000
+"""Arrays end at index 1,000 on most clusters."""
+MAX_FAILURES = 3
+"""How often in a row a job is requeued because its machine or the store failed."""
 _TIMES = (
     r"(?P<minutes>\d+)(:(?P<seconds>\d+))?",
     r"(?P<hours>\d+):(?P<minutes>\d+):(?P<seconds>\d+)",
@@ -36,20 +41,29 @@ _SCRIPT = """\
 
 task=$SLURM_JOB_ID
 [ -n "$SLURM_ARRAY_JOB_ID" ] && task=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
-terminated= worker=
-trap '[ -n "$worker" ] && kill -TERM "$worker"' USR1                  # time is nearly up
-trap 'terminated=1; [ -n "$worker" ] && kill -TERM "$worker"' TERM    # scancel, preemption, requeue, time limit
-{command} &
-worker=$!
+failures={name}-$task.failures
+terminated= driver=
+trap '[ -n "$driver" ] && kill -TERM "$driver"' USR1                  # time is nearly up
+trap 'terminated=1; [ -n "$driver" ] && kill -TERM "$driver"' TERM    # scancel, preemption, requeue, time limit
+{command} --part "$SLURM_ARRAY_TASK_ID/{jobs}" &
+driver=$!
 while :; do
-  wait "$worker"; code=$?
+  wait "$driver"; code=$?
   [ "$code" -le 128 ] && break
-  kill -0 "$worker" 2>/dev/null && continue   # a signal has ended the wait, not the worker
-  wait "$worker"; last=$?
+  kill -0 "$driver" 2>/dev/null && continue   # a signal has ended the wait, not the driver
+  wait "$driver"; last=$?
   [ "$last" != 127 ] && code=$last
   break
 done
-[ "$code" = 75 ] && [ -z "$terminated" ] && exec scontrol requeue "$task"
+again=
+[ "$code" = 75 ] && again=1
+if [ "$code" = 76 ]; then                     # the machine or the store failed
+  echo "$code" >> "$failures"
+  [ "$(wc -l < "$failures")" -le {max_failures} ] && again=1
+else
+  rm -f "$failures"
+fi
+[ -n "$again" ] && [ -z "$terminated" ] && exec scontrol requeue "$task"
 exit "$code"
 """
 
@@ -58,37 +72,55 @@ exit "$code"
 class Batch:
     """What to ask Slurm for."""
 
-    workers: int
+    jobs: int
+    """The parts into which the study is divided."""
     slots: int
-    """Runs at once in each worker."""
+    """Runs at once in each job."""
     time: str
-    """Time limit of a job, as for `sbatch --time`; it is requeued until no run is left."""
+    """Time limit of a job, as for `sbatch --time`; it is requeued until no run of its part is left."""
+    left: Sequence[int]
+    """The parts in which something is left; no other is submitted."""
+    at_once: int | None = None
+    """Jobs that may run at once."""
     options: Sequence[str] = ()
     """More options of sbatch."""
 
 
-def script(study: Study, batch: Batch, file: str, location: str, *, accept_version: bool = False) -> str:
-    """Return the sbatch file of a study, whose own file and store have these locations."""
-    if batch.workers < 1 or batch.slots < 1:
-        raise ConfigError(f"--workers and --slots must be >= 1, got {batch.workers} and {batch.slots}")
+def jobs_of(study: Study, jobs: int | None, slots: int) -> int:
+    """Return the number of parts: as asked for, or as many as have a run for each slot."""
+    if slots < 1 or (jobs is not None and not 1 <= jobs <= len(study.runs)):
+        raise ConfigError(f"--slots must be >= 1 and --jobs in 1 to {len(study.runs)} (runs), got {slots} and {jobs}")
+    return jobs or min(math.ceil(len(study.runs) / slots), MAX_JOBS)
+
+
+def script(
+    study: Study, batch: Batch, file: str, file_hash: str, location: str, *, accept_version: bool = False
+) -> str:
+    """Return the sbatch file of a study, whose own file has this path and hash, and whose store this location."""
+    if batch.at_once is not None and batch.at_once < 1:
+        raise ConfigError(f"--at-once must be >= 1, got {batch.at_once}")
     seconds = seconds_of(batch.time)
     command = [sys.executable, "-m", "offpiste", "study", "work", file, "--store", location, "--batch"]
     command += ["--slots", str(batch.slots), "--hours", f"{seconds / 3_600:.4f}"]
+    command += ["--file-hash", file_hash]
     command += ["--accept-version"] * accept_version
-    directives = _directives(study, batch, seconds)
-    return _SCRIPT.format(directives="\n".join(f"#SBATCH {one}" for one in directives), command=shell_line(command))
+    directives = "\n".join(f"#SBATCH {one}" for one in _directives(study, batch, seconds))
+    name = _name(study)
+    return _SCRIPT.format(
+        directives=directives, command=shell_line(command), name=name, jobs=batch.jobs, max_failures=MAX_FAILURES
+    )
 
 
 def _directives(study: Study, batch: Batch, seconds: int) -> list[str]:
-    needs, name = max_needs_of(study), re.sub("[^A-Za-z0-9_.-]", "_", study.name)
+    needs, name = max_needs_of(study), _name(study)
     for option in batch.options:
         if not option.startswith("-") or not option.isprintable():
             raise ConfigError(f"--sbatch must be one option of sbatch, such as --partition=long, got {option!r}")
     asked = [
-        f"--job-name=offpiste-{name}",
-        f"--output=offpiste-{name}-%A_%a.log",
+        f"--job-name={name}",
+        f"--output={name}-%A_%a.log",
         "--open-mode=append",
-        f"--array=0-{batch.workers - 1}",
+        f"--array={numbers_text(batch.left)}" + (f"%{batch.at_once}" if batch.at_once else ""),
         f"--time={batch.time}",
         f"--cpus-per-task={math.ceil(needs['CPU'] * batch.slots) or 1}",
         f"--mem={math.ceil(needs['memory'] * batch.slots / 1e6)}M",
@@ -98,6 +130,10 @@ def _directives(study: Study, batch: Batch, seconds: int) -> list[str]:
     if needs["GPU"]:
         asked.append(f"--gres=gpu:{math.ceil(needs['GPU'] * batch.slots)}")
     return [*asked, *batch.options]
+
+
+def _name(study: Study) -> str:
+    return f"offpiste-{re.sub('[^A-Za-z0-9_.-]', '_', study.name)}"
 
 
 def seconds_of(text: str) -> int:

@@ -5,7 +5,8 @@ writes:
 quarantine.json            in a run's folder: the run is quarantined, and not tried again until this is deleted
 tries.json                 in a run's folder: how often it was tried in vain (`offpiste.study.tries`)
 results.json               in a run's folder: the run is finished, and only its results were kept
-studies/NAME/stop.json     in the store: workers of this study save a checkpoint and stop, and so does its driver
+studies/NAME/study.toml    in the store: a copy of the study's file
+studies/NAME/stop.json     in the store: all runs of this study save a checkpoint and stop, and so do its drivers
 """
 
 import json
@@ -17,7 +18,9 @@ from datetime import UTC, datetime
 from offpiste.config import RunConfig
 from offpiste.errors import Damaged, StoreError
 from offpiste.store import documents, layout
+from offpiste.store.attempts import read_attempt
 from offpiste.store.documents import StoredStatus, read_run, read_status
+from offpiste.store.process_id import has_ended
 from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
 from offpiste.store.storage import Folder
@@ -70,8 +73,13 @@ def read_all(
     accept_version: bool = False,
 ) -> list[RunStatus]:
     """Return the status of every run, read concurrently."""
-    with ThreadPoolExecutor(_READERS if store.local_path is None else _DISK_READERS) as pool:
+    with ThreadPoolExecutor(readers(store)) as pool:
         return list(pool.map(lambda run: read_one(store, run, bonus_sources, accept_version=accept_version), runs))
+
+
+def readers(store: Folder) -> int:
+    """Return how many threads are to read a store at once."""
+    return _READERS if store.local_path is None else _DISK_READERS
 
 
 def read_one(
@@ -126,6 +134,41 @@ def read_one(
         job=status.job if state == "running" else "",
         mended=mended,
     )
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """A process that works on a run."""
+
+    process: str
+    """As in `offpiste.store.process_id`; "" of a version that did not say."""
+    note: str
+    """Where it is, and how old its news are, for a message."""
+
+
+def at_work(folder: Folder, newest: str) -> AtWork | None:
+    """Return the process that works on a run, by news of the last five minutes; None if there is none, or it has ended.
+
+    News are the status, or if that is not of the newest attempt, what this says of itself.
+    """
+    try:
+        news = read_status(folder)
+        if news.attempt != newest:
+            news = _read_begun(folder, newest)
+        at = news.written_at
+    except (Damaged, ValueError):
+        return None
+    if news.state != "running" or at is None or at.tzinfo is None or has_ended(news.process):
+        return None
+    age = abs((datetime.now(UTC) - at).total_seconds())
+    return None if age > STALE_SECONDS else AtWork(news.process, f"is at work on {news.host}, news {age:.0f} s ago")
+
+
+def _read_begun(folder: Folder, attempt: str) -> StoredStatus:
+    """Return what an attempt without a status of its own says of itself, as if it were one."""
+    about = read_attempt(folder, attempt)
+    started, host, process = (str(about.get(key, "")) for key in ("started_at", "host", "process"))
+    return StoredStatus(state="running", at=started, host=host, process=process) if started else StoredStatus()
 
 
 def quarantine(folder: Folder, error: str, details: str, bonus_source: str | None = None) -> None:

@@ -1,7 +1,7 @@
-"""How often a run was tried since its newest checkpoint, counted in its folder, so that all workers know of it.
+"""How often a run was tried since its newest checkpoint, counted in its folder, so that all who try it know.
 
 A run is quarantined after three failures in a row without a new checkpoint, or after ten attempts of any kind without
-one: a worker that is lost counts as no failure, but a run may be what ends its workers.
+one: a machine that is lost counts as no failure, but a run may be what ends its machines.
 """
 
 import json
@@ -53,14 +53,11 @@ def count_attempt(folder: Folder) -> Tries:
     return _write(folder, replace(before, attempts=before.attempts + 1))
 
 
-def count_failure(folder: Folder, manifest_before: str) -> Tries:
-    """Count an attempt that has failed, by the newest manifest when it began."""
-    manifest = newest_manifest(folder)
-    if manifest != manifest_before:
-        return _write(folder, Tries(manifest))
-    before = _read(folder)
+def count_failure(folder: Folder) -> Tries:
+    """Count an attempt that has failed, unless there is a newer checkpoint than when it was counted."""
+    manifest, before = newest_manifest(folder), _read(folder)
     if before.manifest != manifest:
-        before = Tries(manifest)
+        return _write(folder, Tries(manifest))
     return _write(folder, replace(before, failures=before.failures + 1))
 
 

@@ -1,6 +1,6 @@
-"""Run a study on Ray: one task per attempt at a run; the driver retries, not Ray.
+"""Run a study on Ray: one task per attempt at a run; the driver decides what follows, not Ray.
 
-Ray listens on all interfaces of a machine, so a token is always required. A worker checks every few seconds whether the
+Ray listens on all interfaces of a machine, so a token is always required. A task checks every few seconds whether the
 study was asked to stop or its machine is being drained; then it saves a checkpoint and ends, as on SIGTERM.
 """
 
@@ -8,33 +8,38 @@ import logging
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError, StoreError
-from offpiste.parsing import from_dict, to_dict
-from offpiste.run.stopping import stop_on_signals
+from offpiste.run.stopping import StopSignal, stop_on_signals
+from offpiste.store.attempts import attempt_order
+from offpiste.store.documents import read_status
 from offpiste.store.storage import Folder
-from offpiste.study import driver, status
-from offpiste.study.attempt import Outcome, Watch, attempt_of_study, outcome_of
-from offpiste.study.driver import StudySummary
+from offpiste.study import status
+from offpiste.study.driver import Pulse, StudySummary, Terms, drive
 from offpiste.study.plan import Study
 from offpiste.study.resources import max_needs_of, needs_of, needs_text, slots_on
+from offpiste.study.task import Outcome, Task, every, perform, stop_seconds
 
-WATCH_SECONDS = 10.0
-"""How often a worker checks whether to stop."""
+DRAIN_SECONDS = 10.0
+"""How often a task checks whether its machine is going away."""
+WAIT_SECONDS = 1.0
+"""How long a signal may go unnoticed."""
 OBJECT_STORE_BYTES = 80 * 2**20
 """Near the min that Ray accepts: only settings and outcomes pass through its object store."""
 START_TRIES = 3
 STOP_REQUESTED = "the study was asked to stop"
 
 
-def run_study(
+def run_on_ray(
     study: Study,
     content: bytes,
     location: str,
@@ -45,100 +50,124 @@ def run_study(
 ) -> StudySummary:
     """Start or resume a study, on the Ray cluster at this address or on a Ray that is started on this machine.
 
-    A copy of its file, `content`, goes into the store.
+    A copy of its file, `content`, goes into the store; an earlier request to stop it is withdrawn.
     """
     store = _open_without_keys(location)
-    with _cluster(address, log) as ray, stop_on_signals() as received:
+    with _cluster(address, log) as ray, stop_on_signals() as stop:
         status.begin(store, study.name, content)
-        workers = _RayWorkers(ray, study, str(store.local_path or store.location), accept_version)
+        workers = RayWorkers(ray, study, store, stop)
         if slots := workers.slots():
             log(f"{slots} runs fit at once; workers take a while to start")
         else:
             log(f"no machine can hold a run yet; a run needs {needs_text(workers.max_needs)}")
-
-        def should_stop() -> bool:
-            if received.number is not None:
-                try:
-                    status.request_stop(store, study.name)  # where the workers look for it
-                except StoreError as error:
-                    log(f"cannot stop yet: {error}")  # the workers could not save either
-            return status.stop_requested(store, study.name)
-
-        return driver.drive(study, store, workers, log, should_stop, accept_version=accept_version)
+        shared = str(store.local_path or store.location)
+        return drive(study, shared, workers, log, stop, Terms(accept_version=accept_version))
 
 
-def attempt(
-    settings: dict[str, Any], location: str, study: str, keep: str, accept_version: bool, current_folder: str = "."
-) -> dict[str, str]:
-    """Train one run in this process until it is finished or stopped; return the `Outcome` as a dictionary."""
+def attempt(task: dict[str, Any], current_folder: str = ".") -> dict[str, str]:
+    """Make one attempt in this process; return the `Outcome` as a dictionary."""
     with suppress(OSError):  # another machine need not have it
         os.chdir(current_folder)  # where the module of a bonus may be
-    return asdict(
-        outcome_of(lambda: _attempt(from_dict(RunConfig, settings), Folder(location), study, keep, accept_version))
-    )
+    wanted = Task(**task)
+    store = Folder(wanted.store)
+
+    def stop_request() -> str:
+        return STOP_REQUESTED if status.stop_requested(store, wanted.study) else ""
+
+    asked_to_stop = every(stop_seconds(store), stop_request)
+    drained = every(DRAIN_SECONDS, _why_drained)
+
+    def reason_to_stop() -> str:
+        return asked_to_stop() or drained()  # in this order, since Ray does not answer once its head is gone
+
+    if reason := reason_to_stop():
+        return asdict(Outcome("paused", reason))
+    return asdict(perform(wanted, reason_to_stop, lambda _: None))
 
 
-def _attempt(run: RunConfig, store: Folder, study: str, keep: str, accept_version: bool) -> Outcome:
-    if not status.is_begun(store, study):
-        raise StoreError(
-            f"{socket.gethostname()} does not see the study in {store.location}; use a store that all machines share"
-        )
-    if status.stop_requested(store, study):
-        return Outcome("paused", STOP_REQUESTED)
-    watch = Watch(lambda: _reason_to_stop(store, study), WATCH_SECONDS)
-    outcome = attempt_of_study(run, store.below(run.run_id), keep, watch, accept_version=accept_version)
-    return replace(outcome, error=watch.reason) if outcome.state == "paused" else outcome
-
-
-def _reason_to_stop(store: Folder, study: str) -> str:
-    """Return why this process is to stop, or ""."""
-    if status.stop_requested(store, study):  # first, since Ray does not answer once its head is gone
-        return STOP_REQUESTED
-    return f"its machine, {socket.gethostname()}, is going away" if _machine_is_drained() else ""
-
-
-def _machine_is_drained() -> bool:
-    """Return whether Ray is draining this node, which only a private interface of Ray knows."""
+def _why_drained() -> str:
+    """Return why to stop, if Ray is draining this node, which only a private interface of Ray knows."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
-        return False
+        return ""
     try:
-        return ray.get_runtime_context().get_node_id() in ray._private.state.state.get_draining_nodes()
+        drained = ray.get_runtime_context().get_node_id() in ray._private.state.state.get_draining_nodes()
     except Exception:
-        return False
+        return ""
+    return f"its machine, {socket.gethostname()}, is going away" if drained else ""
 
 
-class _RayWorkers:
-    """The `Workers` of a study on Ray."""
+class RayWorkers:
+    """Makes attempts as tasks of Ray."""
 
-    def __init__(self, ray: Any, study: Study, location: str, accept_version: bool) -> None:
-        self._ray = ray
+    queued_per_slot = 1
+
+    def __init__(self, ray: Any, study: Study, store: Folder, stop: StopSignal) -> None:
+        self._ray, self._study, self._store, self._stop = ray, study, store, stop
         self._remote = ray.remote(attempt)
-        self._study = study
-        self._arguments = (location, study.name, study.keep, accept_version, str(Path.cwd()))
-        self._runs: dict[Any, str] = {}
+        self._in_new_process = ray.remote(max_calls=1)(attempt)
+        """For a bonus with a file of its own: a process keeps the code that it has imported."""
+        self._tasks: dict[Any, str] = {}
+        self._newest: dict[str, str] = {}
+        """The newest attempt at each run when it was handed in."""
         self.max_needs = max_needs_of(study)
 
     def slots(self) -> int:
+        """Return how many attempts can run at once."""
         return sum(slots_on(node["Resources"], self.max_needs) for node in self._ray.nodes() if node["Alive"])
 
-    def start(self, run: RunConfig) -> None:
+    def start(self, run: RunConfig, task: Task) -> None:
+        """Queue an attempt."""
         needs = needs_of(self._study, run)
-        task = self._remote.options(
+        remote = self._remote if task.bonus_source is None else self._in_new_process
+        reference = remote.options(
             name=run.run_id,
             num_cpus=needs["CPU"],
             num_gpus=needs["GPU"],
             memory=int(needs["memory"]),
             max_retries=0,
             scheduling_strategy="SPREAD",
-        )
-        self._runs[task.remote(to_dict(run), *self._arguments)] = run.run_id
+        ).remote(asdict(task), str(Path.cwd()))
+        self._tasks[reference] = run.run_id
+        self._newest[run.run_id] = task.newest
 
     def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
-        ready, _ = self._ray.wait(list(self._runs), timeout=seconds)
+        """Wait until an attempt ends, a signal comes or the time is over; return all that ended."""
+        deadline, before = time.monotonic() + seconds, self._stop.number
+        ready: list[Any] = []
+        while not ready and self._stop.number == before and (left := deadline - time.monotonic()) > 0:
+            if self._tasks:
+                ready, _ = self._ray.wait(list(self._tasks), timeout=min(left, WAIT_SECONDS))
+            else:
+                time.sleep(min(left, WAIT_SECONDS))
         if ready:
-            ready, _ = self._ray.wait(list(self._runs), num_returns=len(self._runs), timeout=0)
-        return [(self._runs.pop(reference), self._outcome(reference)) for reference in ready]
+            ready, _ = self._ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=0)
+        return [(self._tasks.pop(reference), self._outcome(reference)) for reference in ready]
+
+    def progress(self) -> dict[str, Pulse]:
+        """Return how far the attempts are that have written a status, read from the store."""
+        with ThreadPoolExecutor(status.readers(self._store)) as pool:
+            names = list(self._tasks.values())
+            found = dict(zip(names, pool.map(self._pulse, names), strict=True))
+        return {run_id: pulse for run_id, pulse in found.items() if pulse is not None}
+
+    def stop(self) -> None:
+        """Let all attempts save a checkpoint and end: they look for this request."""
+        status.request_stop(self._store, self._study.name)
+
+    def kill(self, run_id: str) -> None:
+        """End an attempt at once."""
+        for reference, name in self._tasks.items():
+            if name == run_id:
+                self._ray.cancel(reference, force=True)
+
+    def _pulse(self, run_id: str) -> Pulse | None:
+        try:
+            seen = read_status(self._store.below(run_id))
+        except StoreError:
+            return None
+        begun = seen.steps is not None and attempt_order(seen.attempt) > attempt_order(self._newest[run_id])
+        return Pulse(seen.steps or 0, seen.frames) if begun else None
 
     def _outcome(self, reference: Any) -> Outcome:
         errors = self._ray.exceptions

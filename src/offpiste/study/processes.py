@@ -1,7 +1,8 @@
-"""One slot of a worker: a child process (`offpiste.study.child`) and the run that it trains."""
+"""The workers of one machine: a process for each slot (`offpiste.study.child`), and the run that it trains."""
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -9,43 +10,95 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from offpiste.config import RunConfig
-from offpiste.parsing import to_dict
-from offpiste.study.attempt import Outcome
+from offpiste.run.stopping import StopSignal
+from offpiste.study.driver import Pulse
+from offpiste.study.task import Outcome, Task
 
 ERROR_BYTES = 4_000
 """What is kept of the standard error of a process that died."""
+WAIT_SECONDS = 0.5
+"""How long a signal may go unnoticed."""
 
 
-class Slot:
-    """Trains one run at a time; its process is started with its first run, and again if it has died."""
+class Processes:
+    """Makes attempts in processes of this machine."""
 
-    def __init__(self, shared: Mapping[str, Any], gpus: str | None = None) -> None:
-        """Take what `offpiste.study.child` is sent first, and its CUDA_VISIBLE_DEVICES, if any."""
-        self.run: RunConfig | None = None
-        self.manifest_before = ""
-        """The newest manifest of the run when it was started."""
-        self.advanced_at = 0.0
-        """When the process last said that its run has advanced, or was started."""
-        self.longest_pause = 0.0
-        """The longest time between two steps of any run so far, in seconds: that of a checkpoint."""
-        self.frames = -1
-        """How far the run is, as the process last said; -1 before that."""
+    queued_per_slot = 0
+
+    def __init__(self, gpus: list[str | None], stop: StopSignal) -> None:
+        """Take the CUDA_VISIBLE_DEVICES of each slot, and what a signal to this process sets."""
+        self._slots = [_Slot(of_slot) for of_slot in gpus]
+        self._stop = stop
+
+    def slots(self) -> int:
+        """Return how many attempts can run at once."""
+        return len(self._slots)
+
+    def start(self, run: RunConfig, task: Task) -> None:
+        """Start an attempt in a free slot."""
+        next(slot for slot in self._slots if not slot.run_id).start(run.run_id, task)
+
+    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+        """Wait until an attempt ends, a signal comes or the time is over; return all that ended."""
+        deadline, before, ended = time.monotonic() + seconds, self._stop.number, self._ended()
+        while not ended and self._stop.number == before and (left := deadline - time.monotonic()) > 0:
+            select.select([slot.child for slot in self._busy() if slot.child], [], [], min(left, WAIT_SECONDS))
+            ended = self._ended()
+        return ended
+
+    def progress(self) -> dict[str, Pulse]:
+        """Return how far the attempts are."""
+        return {slot.run_id: slot.pulse for slot in self._busy()}
+
+    def stop(self) -> None:
+        """Let all attempts save a checkpoint and end."""
+        for slot in self._slots:
+            if slot.child is not None:
+                slot.child.stop()
+
+    def kill(self, run_id: str) -> None:
+        """End an attempt at once."""
+        for slot in self._busy():
+            if slot.run_id == run_id and slot.child is not None:
+                slot.child.kill()
+
+    def close(self) -> None:
+        """End all processes at once; their attempts have ended before, unless something went wrong here."""
+        for slot in self._slots:
+            slot.close()
+
+    def _busy(self) -> "list[_Slot]":
+        return [slot for slot in self._slots if slot.run_id]
+
+    def _ended(self) -> list[tuple[str, Outcome]]:
+        ended = []
+        for slot in self._busy():
+            if (outcome := slot.poll()) is not None:
+                ended.append((slot.run_id, outcome))
+                slot.run_id = ""
+        return ended
+
+
+class _Slot:
+    """Trains one run at a time; its process is started with its first run, and again after any that went wrong."""
+
+    def __init__(self, gpus: str | None = None) -> None:
+        self.run_id = ""
+        self.pulse = Pulse()
         self.child: Child | None = None
-        self._shared = dict(shared)
         self._environment = os.environ | ({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus})
 
-    def start(self, run: RunConfig, manifest_before: str) -> None:
-        """Begin an attempt at a run."""
-        self.run, self.manifest_before, self.frames = run, manifest_before, -1
-        self.advanced_at = time.monotonic()
+    def start(self, run_id: str, task: Task) -> None:
+        """Begin an attempt."""
+        self.run_id, self.pulse = run_id, Pulse()
         if self.child is None or self.child.has_ended():
             self.close()
             self.child = Child(self._environment)
-            self.child.send(self._shared)
-        self.child.send(to_dict(run))
+        self.child.send(asdict(task))
 
     def poll(self) -> Outcome | None:
         """Return how the attempt ended, or None while it continues; does not wait."""
@@ -54,28 +107,17 @@ class Slot:
         ended = self.child.has_ended()  # before reading, so that nothing it wrote is missed
         for message in self.child.receive():
             if "outcome" in message:
-                self.run = None
-                return Outcome(**message["outcome"])
-            self.longest_pause = max(self.longest_pause, message["longest"])
-            if message["frames"] > self.frames:
-                self.frames, self.advanced_at = message["frames"], time.monotonic()
+                outcome = Outcome(**message["outcome"])
+                if outcome.state not in ("finished", "paused"):  # what it holds may be old, broken or large
+                    self.close()
+                return outcome
+            self.pulse = Pulse(**message)
         if not ended:
             return None
-        self.run = None
         return Outcome("failed", self.child.cause(), self.child.errors())
 
-    def stop(self) -> None:
-        """Ask the process to save a checkpoint and end."""
-        if self.child is not None:
-            self.child.stop()
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self.child is not None:
-            self.child.kill()
-
     def close(self) -> None:
-        """End the process and wait for that."""
+        """End the process at once."""
         if self.child is not None:
             self.child.close()
             self.child = None
@@ -97,7 +139,7 @@ class Child:
             stdout=answers,
             stderr=self._errors,
             env=dict(environment),
-            process_group=0,  # Ctrl-C is for the worker, which then stops the process
+            process_group=0,  # Ctrl-C is for the driver, which then stops the process
         )
         self.pid = self._process.pid
         for descriptor in (theirs, answers):
@@ -146,8 +188,9 @@ class Child:
         self._process.kill()
 
     def close(self) -> None:
-        """Stop the process, wait until it has ended, and free what belongs to it."""
-        self.stop()
+        """End the process at once, and free what belongs to it."""
+        self._close_input()
+        self._process.kill()
         self._process.wait()
         os.close(self._from)
         self._errors.close()

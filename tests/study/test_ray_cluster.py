@@ -1,4 +1,4 @@
-"""An attempt at a run reports how it ended; with a real Ray, a study survives the loss of its workers."""
+"""A task of Ray stops when it should; with a real Ray, a study survives the loss of its workers."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,19 @@ import pytest
 import tomli_w
 
 from offpiste.config import RunConfig
-from offpiste.errors import CheckpointError, ConfigError, NotFinite, OffpisteError, StoreError, Superseded
+from offpiste.errors import ConfigError, OffpisteError
 from offpiste.parsing import to_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
+from offpiste.run.stopping import StopSignal
 from offpiste.run.train import train
-from offpiste.store import layout
 from offpiste.store.storage import Folder
-from offpiste.study import engine, status
-from offpiste.study.engine import attempt
+from offpiste.study import ray_cluster, status
+from offpiste.study.driver import Pulse
 from offpiste.study.plan import make_study
-from tests.study.small import TINY, tiny_study
+from offpiste.study.ray_cluster import RayWorkers, attempt
+from offpiste.study.task import Task
+from tests.study.small import TINY, leave_status, tiny_study
 
 RUN = tiny_study().runs[0]
 
@@ -31,111 +34,107 @@ RUN = tiny_study().runs[0]
 @pytest.fixture
 def store(tmp_path: Path) -> Folder:
     folder = Folder(tmp_path)
-    folder.put("studies/tiny/study.toml", b"")
+    status.put_file(folder, "tiny", b"")
     return folder
 
 
-def tried(store: Folder, run: Any = RUN, keep: str = "all") -> dict[str, str]:
-    return attempt(to_dict(run), store.location, "tiny", keep, False)
-
-
-def test_an_attempt_trains_to_the_end(store: Folder) -> None:
-    assert tried(store) == {"state": "finished", "error": "", "details": ""}
-    assert status.read_all(store, [RUN])[0].state == "done"
-
-
-def test_an_attempt_keeps_only_the_results_where_the_study_says_so(store: Folder) -> None:
-    assert tried(store, keep="results")["state"] == "finished"
-    (seen,) = status.read_all(store, [RUN])
-    assert (seen.state, seen.only_results) == ("done", True)
-    store.below(RUN.run_id).delete(layout.RESULTS)
-    assert tried(store, keep="results")["state"] == "finished"  # without training again
-    assert len(store.below(RUN.run_id).list("attempts")) == 1
-    assert status.read_all(store, [RUN])[0].only_results
+def tried(store: Folder) -> dict[str, str]:
+    return attempt(asdict(Task(to_dict(RUN), store.location, "tiny", "all")))
 
 
 def test_an_attempt_does_nothing_once_the_study_was_asked_to_stop(store: Folder) -> None:
     status.request_stop(store, "tiny")
-    assert tried(store)["state"] == "paused"
+    found = tried(store)
+    assert (found["state"], found["error"]) == ("paused", "the study was asked to stop")
     assert store.below(RUN.run_id).list() == []
 
 
 def test_an_attempt_saves_and_ends_when_the_study_is_asked_to_stop(
     store: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(ray_cluster, "stop_seconds", lambda _: 0.0)
     monkeypatch.setattr(train_module, "PROGRESS_SECONDS", 0.0)
     answers = iter([False, False, False, False, True])
     monkeypatch.setattr(status, "stop_requested", lambda *_: next(answers))
-    assert tried(store) == {"state": "paused", "error": "the study was asked to stop", "details": ""}
+    found = tried(store)
+    assert (found["state"], found["error"]) == ("paused", "the study was asked to stop")
     assert next(answers, "no more") == "no more"
     assert store.below(RUN.run_id).list("manifests")
 
 
 def test_an_attempt_saves_and_ends_when_its_machine_is_drained(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "WATCH_SECONDS", 0.0)
-    monkeypatch.setattr(engine, "_machine_is_drained", lambda: True)
+    answers = iter(["", "it is going away"])
+    monkeypatch.setattr(ray_cluster, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(ray_cluster, "_why_drained", lambda: next(answers, "it is going away"))
     found = tried(store)
-    assert found["state"] == "paused"
-    assert "is going away" in found["error"]
+    assert (found["state"], found["error"]) == ("paused", "it is going away")
     assert store.below(RUN.run_id).list("manifests")
 
 
-@pytest.mark.parametrize(
-    ("error", "state"),
-    [
-        (ConfigError("no such thing"), "not_retryable"),
-        (NotFinite("nan"), "not_retryable"),
-        (CheckpointError("broken"), "not_retryable"),
-        (Superseded("newer"), "superseded"),
-        (StoreError("away"), "failed"),
-        (MemoryError("full"), "failed"),
-        (ValueError("bug"), "failed"),
-    ],
-)
-def test_the_kind_of_an_error_decides_whether_it_is_retryable(
-    error: Exception, state: str, store: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise error
+class FakeRay:
+    """As much of Ray as `RayWorkers` asks for, where no task ever ends."""
 
-    monkeypatch.setattr(train_module, "train", fail)
-    found = tried(store)
-    assert found["state"] == state
-    assert str(error) in found["error"]
-    assert ("Traceback" in found["details"]) == (state != "superseded")
+    def __init__(self) -> None:
+        self.handed_in: list[tuple[bool, dict[str, Any]]] = []
+        self.cancelled: list[tuple[object, bool]] = []
+
+    def remote(self, function: Any = None, max_calls: int = 0) -> Any:
+        class Remote:
+            def options(remote, **options: Any) -> Any:  # noqa: N805
+                class Options:
+                    def remote(inner, *arguments: Any) -> object:  # noqa: N805
+                        self.handed_in.append((max_calls == 1, arguments[0]))
+                        return object()
+
+                return Options()
+
+        return Remote() if function is not None else lambda _: Remote()
+
+    def cancel(self, reference: object, *, force: bool) -> None:
+        self.cancelled.append((reference, force))
 
 
-def test_a_run_with_an_unknown_setting_is_not_retryable(store: Folder) -> None:
-    settings = to_dict(RUN) | {"sed": 1}
-    found = attempt(settings, store.location, "tiny", "all", False)
-    assert found["state"] == "not_retryable"
-    assert found["error"] == "ConfigError: no setting named 'sed'; did you mean 'seed'?"
+def test_progress_is_that_of_attempts_that_are_newer_than_the_task(store: Folder) -> None:
+    workers = RayWorkers(FakeRay(), tiny_study(), store, StopSignal())
+    task = Task(to_dict(RUN), store.location, "tiny", "all", newest="000002-aaaaaa")
+    workers.start(RUN, task)
+    assert workers.progress() == {}
+    for attempt_name, expected in (("000002-aaaaaa", {}), ("000003-aaaaaa", {RUN.run_id: Pulse(70, 100)})):
+        leave_status(store.below(RUN.run_id), RUN, "running", 100, steps=70, attempt=attempt_name)
+        assert workers.progress() == expected
 
 
-def test_on_a_machine_that_does_not_share_the_store_an_attempt_fails_and_trains_nothing(tmp_path: Path) -> None:
-    found = tried(Folder(tmp_path / "elsewhere"))
-    assert found["state"] == "failed"
-    assert "does not see the study in" in found["error"]
-    assert not (tmp_path / "elsewhere").exists()
+def test_a_bonus_with_a_file_of_its_own_gets_a_new_process_for_each_attempt(store: Folder) -> None:
+    ray = FakeRay()
+    workers = RayWorkers(ray, tiny_study(), store, StopSignal())
+    for source in (None, "0" * 64):
+        workers.start(RUN, Task(to_dict(RUN), store.location, "tiny", "all", source))
+    assert [new for new, _ in ray.handed_in] == [False, True]
+    workers.kill(RUN.run_id)
+    assert [force for _, force in ray.cancelled] == [True, True]
+
+
+def test_only_the_driver_of_ray_writes_a_request_to_stop(store: Folder) -> None:
+    RayWorkers(FakeRay(), tiny_study(), store, StopSignal()).stop()
+    assert status.stop_requested(store, "tiny")
 
 
 def test_a_store_with_a_key_in_its_url_is_refused_before_ray_sees_it() -> None:
     with pytest.raises(ConfigError, match="the store's URL must hold no key") as refused:
-        engine.run_study(tiny_study(), b"", "s3://me:secret@bucket/x?region=r", print)
+        ray_cluster.run_on_ray(tiny_study(), b"", "s3://me:secret@bucket/x?region=r", print)
     assert "secret" not in str(refused.value)
 
 
 def test_an_address_that_is_a_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"must be auto or HOST:PORT, got ray://head:10001; run this on a machine of"):
-        engine.run_study(tiny_study(), b"", str(tmp_path), print, "ray://head:10001")
+        ray_cluster.run_on_ray(tiny_study(), b"", str(tmp_path), print, "ray://head:10001")
 
 
 def test_without_ray_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "kept out of this process")
     with pytest.raises(OffpisteError, match=r"needs Ray: pip install 'offpiste\[cluster\]'"):
-        engine.run_study(tiny_study(), b"", str(tmp_path), print)
+        ray_cluster.run_on_ray(tiny_study(), b"", str(tmp_path), print)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,7 +149,7 @@ print("let in")
 
 CLUSTER = """
 import os, subprocess, sys
-from offpiste.study.engine import _cluster
+from offpiste.study.ray_cluster import _cluster
 assert "RAY_AUTH_TOKEN" not in os.environ
 with _cluster(None, print) as ray:
     address = ray.get_runtime_context().gcs_address

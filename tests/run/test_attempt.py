@@ -1,0 +1,36 @@
+"""One attempt at a run: what it returns, and where it keeps compiled code."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from offpiste.run.attempt import attempt, keep_compiled_code_on_this_machine
+from offpiste.run.train import Progress
+from offpiste.store.storage import Folder
+from tests.run.small import small_run
+
+
+def test_an_attempt_reports_its_last_progress_and_returns_it(tmp_path: Path) -> None:
+    reported: list[Progress] = []
+    last = attempt(small_run(frames=400), Folder(tmp_path), reported.append)
+    assert (last.state, last.frames, reported[-1]) == ("finished", 400, last)
+
+
+def test_the_numba_cache_is_on_the_machine_and_in_a_folder_that_no_other_user_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    keep_compiled_code_on_this_machine()
+    assert os.environ["NUMBA_CACHE_DIR"] == "elsewhere"
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    keep_compiled_code_on_this_machine()
+    (folder,) = tmp_path.iterdir()
+    assert os.environ.pop("NUMBA_CACHE_DIR") == str(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)  # now anybody could put code there
+    keep_compiled_code_on_this_machine()
+    assert "NUMBA_CACHE_DIR" not in os.environ
