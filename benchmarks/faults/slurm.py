@@ -175,7 +175,7 @@ class Scenario:
 
     def _requeue(self, job: str) -> None:
         self._wait_for_progress()
-        task = next(one["job"] for one in self._cluster.jobs() if one["job"].startswith(f"{job}_"))
+        task = next(task for task in self._running() if task.startswith(f"{job}_"))
         self._cluster.command("scontrol", "requeue", task)
         self._wait_for("the requeued task to run again", lambda: self._state(task) == "RUNNING")
         self._say("scontrol requeue: the task runs again")
@@ -246,6 +246,7 @@ class Scenario:
         )
 
     def _running(self) -> list[str]:
+        """Return the tasks that run, of which there may be no more than were asked for."""
         running = [
             one["job"] for one in self._cluster.jobs() if one["state"] == "RUNNING" and one["partition"] == "low"
         ]

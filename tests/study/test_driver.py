@@ -20,11 +20,12 @@ from offpiste.store.process_id import this_process
 from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
-from offpiste.study.driver import HUNG_LOOKS, LOOK_SECONDS, MACHINE_ERRORS, Pulse, Terms, drive
+from offpiste.study.driver import HUNG_LOOKS, LOOK_SECONDS, MACHINE_ERRORS, Terms, drive
 from offpiste.study.marks import Marks
 from offpiste.study.plan import Study
 from offpiste.study.task import Outcome, Task
 from offpiste.study.tries import count_attempt
+from offpiste.study.workers import Pulse
 from tests.study.small import leave_status, tiny_study
 
 DONE, PAUSED, LOST = Outcome("finished"), Outcome("paused"), Outcome("lost", "its machine is gone")

@@ -22,10 +22,10 @@ from offpiste.run.stopping import StopSignal
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from offpiste.study import ray_cluster, status
-from offpiste.study.driver import Pulse
 from offpiste.study.plan import make_study
 from offpiste.study.ray_cluster import RayWorkers, attempt
 from offpiste.study.task import Task
+from offpiste.study.workers import Pulse
 from tests.study.small import TINY, leave_status, tiny_study
 
 RUN = tiny_study().runs[0]

@@ -19,13 +19,12 @@ another. It may be killed and started again at any time.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
-from offpiste.config import RunConfig
 from offpiste.errors import MachineError, StoreError
 from offpiste.parsing import to_dict
 from offpiste.run.stopping import StopSignal
@@ -40,6 +39,7 @@ from offpiste.study.status import RunStatus
 from offpiste.study.task import Outcome, Task, stop_seconds
 from offpiste.study.timing import TimeLeft, Walltime
 from offpiste.study.tries import count_failure
+from offpiste.study.workers import Pulse, Workers
 
 POLL_SECONDS = 1.0
 LOOK_SECONDS = 60.0
@@ -56,42 +56,6 @@ MACHINE_ERRORS = 3
 """Attempts in a row that a machine could not make, after which nothing is started until a run advances."""
 
 Reason = Literal["nothing is left", "the study was asked to stop", "interrupted by a signal", "time is up"]
-
-
-@dataclass(frozen=True)
-class Pulse:
-    """How far an attempt is."""
-
-    steps: int = -1
-    """Agent steps of training and evaluation together; -1 before the first."""
-    frames: int = 0
-    longest_pause: float = 0.0
-    """The longest time between two steps, in seconds, where it is known: that of a checkpoint."""
-
-
-class Workers(Protocol):
-    """Make attempts: processes of this machine, Ray, or a fake in tests."""
-
-    queued_per_slot: int
-    """Attempts that wait for a slot there."""
-
-    def slots(self) -> int:
-        """Return how many attempts can run at once."""
-
-    def start(self, run: RunConfig, task: Task) -> None:
-        """Start, or queue, an attempt at a run."""
-
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
-        """Wait until an attempt ends, a signal comes or the time is over; return all that ended, by run id."""
-
-    def progress(self) -> Mapping[str, Pulse]:
-        """Return how far the attempts are that have begun, by run id."""
-
-    def stop(self) -> None:
-        """Let all attempts save a checkpoint and end."""
-
-    def kill(self, run_id: str) -> None:
-        """End an attempt at once."""
 
 
 @dataclass(frozen=True)

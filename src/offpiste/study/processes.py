@@ -15,8 +15,8 @@ from typing import Any
 
 from offpiste.config import RunConfig
 from offpiste.run.stopping import StopSignal
-from offpiste.study.driver import Pulse
 from offpiste.study.task import Outcome, Task
+from offpiste.study.workers import Pulse
 
 ERROR_BYTES = 4_000
 """What is kept of the standard error of a process that died."""

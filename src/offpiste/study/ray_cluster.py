@@ -24,10 +24,11 @@ from offpiste.store.attempts import attempt_order
 from offpiste.store.documents import read_status
 from offpiste.store.storage import Folder
 from offpiste.study import status
-from offpiste.study.driver import Pulse, StudySummary, Terms, drive
+from offpiste.study.driver import StudySummary, Terms, drive
 from offpiste.study.plan import Study
 from offpiste.study.resources import max_needs_of, needs_of, needs_text, slots_on
 from offpiste.study.task import Outcome, Task, every, perform, stop_seconds
+from offpiste.study.workers import Pulse
 
 DRAIN_SECONDS = 10.0
 """How often a task checks whether its machine is going away."""
