@@ -6,7 +6,7 @@ is stopped for good, as if it hung; a driver without the GPU that its runs need;
 process killed, so that new ones would import it; SIGKILL of a driver. Then the file is put back, and the same command
 finishes the study. Every digest must equal that of the same run left alone; no run may be quarantined; the run of
 `offpiste train` must have one attempt, its own; every other attempt must follow from a disturbance; and no process may
-be left. Drivers look at their runs every four seconds here, not every minute, so that a hung one is found in time.
+be left. Drivers look at their runs every eight seconds here, not every minute, so that a hung one is found in time.
 """
 
 import argparse
@@ -60,7 +60,7 @@ resources = {{ gpus = 1 }}
 DRIVER = """
 import sys
 from offpiste.study import driver
-driver.LOOK_SECONDS = 4.0
+driver.LOOK_SECONDS = 8.0
 from offpiste.cli import main
 sys.exit(main(sys.argv[1:]))
 """

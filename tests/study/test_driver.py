@@ -300,7 +300,7 @@ def test_a_run_that_somebody_works_on_is_held_back_asked_for_every_half_minute_a
     assert [line.rpartition(" news ")[0] for line in log if "at work" in line] == [f"{FIRST} is at work on there,"]
 
 
-@pytest.mark.parametrize("seconds", [299, 301])
+@pytest.mark.parametrize("seconds", [200, 400])
 def test_a_run_without_news_for_five_minutes_is_resumed(seconds: float, store: Folder, clock: Clock) -> None:
     leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, seconds_ago=seconds)
     workers = FakeWorkers(clock, store)

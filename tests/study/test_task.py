@@ -22,7 +22,7 @@ from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 from offpiste.study import status, task
 from offpiste.study.task import Outcome, Task, Watch, attempt_of_study, every, perform
-from offpiste.study.tries import count_attempt
+from offpiste.study.tries import count_attempt, note_start
 from tests.study.small import leave_status, tiny_study
 
 RUN = tiny_study().runs[0]
@@ -147,7 +147,7 @@ def test_a_bonus_that_cannot_be_imported_here_or_has_another_file_here_is_an_err
     found = performed(store, settings=to_dict(mine), bonus_source="0" * 64)
     assert found.state == "machine"
     assert "is not the one with which the study was started; stop the study, and start it anew" in found.error
-    assert store.below(RUN.run_id).list() == []
+    assert count_attempt(store.below(RUN.run_id)).attempts == 1  # the first that is counted
 
 
 def test_a_machine_that_does_not_share_the_store_trains_nothing(tmp_path: Path) -> None:
@@ -192,6 +192,21 @@ def test_a_queued_task_whose_run_somebody_took_up_meanwhile_leaves_it_alone(stor
     assert found.state == "superseded"
     assert "is at work on there, news " in found.error
     assert performed(store, newest=theirs).state == "finished"  # the driver knows that it has ended
+
+
+def test_a_run_is_taken_while_a_process_prepares_it_and_free_once_that_has_ended(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.below(RUN.run_id)
+    leave_status(folder, RUN, "paused", 100, seconds_ago=10)
+    assert status.at_work(folder, "") is None
+    note_start(folder)
+    assert status.at_work(folder, "") is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(status, "has_ended", lambda _: True)
+        assert status.at_work(folder, "") is None
+    leave_status(folder, RUN, "paused", 100, seconds_ago=-2)
+    assert status.at_work(folder, "") is None
 
 
 def test_a_finished_attempt_of_a_study_says_so(tmp_path: Path) -> None:

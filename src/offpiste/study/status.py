@@ -24,6 +24,7 @@ from offpiste.store.process_id import has_ended
 from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
 from offpiste.store.storage import Folder
+from offpiste.study.tries import read_tries
 
 STALE_SECONDS = 300.0
 """Age of status.json at which a running run is stale; it is written every half minute."""
@@ -149,18 +150,22 @@ class AtWork:
 def at_work(folder: Folder, newest: str) -> AtWork | None:
     """Return the process that works on a run, by news of the last five minutes; None if there is none, or it has ended.
 
-    News are the status, or if that is not of the newest attempt, what this says of itself.
+    News are the status, or if that is not of the newest attempt, what this says of itself; and before there is one,
+    that a process was asked to make it.
     """
     try:
         news = read_status(folder)
         if news.attempt != newest:
             news = _read_begun(folder, newest)
-        at = news.written_at
-    except (Damaged, ValueError):
+        at, asked = news.written_at, read_tries(folder)
+        if asked.process and (at is None or datetime.fromisoformat(asked.at) > at):
+            news = StoredStatus("running", at=asked.at, host="a machine that prepares it", process=asked.process)
+            at = news.written_at
+        if news.state != "running" or at is None or has_ended(news.process):
+            return None
+        age = abs((datetime.now(UTC) - at).total_seconds())
+    except (Damaged, ValueError, TypeError):  # also times without a zone
         return None
-    if news.state != "running" or at is None or at.tzinfo is None or has_ended(news.process):
-        return None
-    age = abs((datetime.now(UTC) - at).total_seconds())
     return None if age > STALE_SECONDS else AtWork(news.process, f"is at work on {news.host}, news {age:.0f} s ago")
 
 

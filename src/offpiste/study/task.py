@@ -31,7 +31,7 @@ from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results
-from offpiste.study.tries import MAX_ATTEMPTS, count_attempt
+from offpiste.study.tries import MAX_ATTEMPTS, count_attempt, note_start
 
 if TYPE_CHECKING:
     from offpiste.run.train import Progress
@@ -171,11 +171,12 @@ def _attempt(task: Task, report: Callable[["Progress"], None]) -> Outcome:
             "machines share"
         )
     run = from_dict(RunConfig, task.settings)
-    _load_code(run, task.bonus_source)
     folder = store.below(run.run_id)
     newest = newest_attempt(folder)
     if newest != task.newest and (elsewhere := status.at_work(folder, newest)):
         return Outcome("superseded", elsewhere.note)
+    note_start(folder)
+    _load_code(run, task.bonus_source)
     return attempt_of_study(run, folder, task.keep, report, accept_version=task.accept_version)
 
 

@@ -11,6 +11,8 @@ from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
 from offpiste.store import documents, layout
 from offpiste.store.manifests import manifest_names
+from offpiste.store.process_id import this_process
+from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 
 MAX_FAILURES = 3
@@ -27,6 +29,9 @@ class Tries:
     """The name of that checkpoint's manifest; "" before the first."""
     attempts: int = 0
     failures: int = 0
+    process: str = ""
+    """The process that was last asked to try it, and when: what it has to load may take a while."""
+    at: str = ""
 
     @property
     def in_vain(self) -> bool:
@@ -44,21 +49,26 @@ class Tries:
         return f"in {self.delay:.0f} s" if self.failures else "at once, since it had progressed"
 
 
+def note_start(folder: Folder) -> None:
+    """Note that this process is about to try the run, before that is counted."""
+    _write(folder, replace(read_tries(folder), process=this_process(), at=utc_now()))
+
+
 def count_attempt(folder: Folder) -> Tries:
     """Count an attempt that is about to begin."""
     manifest = newest_manifest(folder)
-    before = _read(folder)
+    before = read_tries(folder)
     if before.manifest != manifest:
-        before = Tries(manifest)
+        before = replace(before, manifest=manifest, attempts=0, failures=0)
     return _write(folder, replace(before, attempts=before.attempts + 1))
 
 
 def count_failure(folder: Folder) -> Tries:
     """Count an attempt that has failed, unless there is a newer checkpoint than when it was counted."""
-    manifest, before = newest_manifest(folder), _read(folder)
+    manifest, before = newest_manifest(folder), read_tries(folder)
     if before.manifest != manifest:
         return _write(folder, Tries(manifest))
-    return _write(folder, replace(before, failures=before.failures + 1))
+    return _write(folder, Tries(manifest, before.attempts, before.failures + 1))
 
 
 def newest_manifest(folder: Folder) -> str:
@@ -66,7 +76,8 @@ def newest_manifest(folder: Folder) -> str:
     return next(reversed(manifest_names(folder)), "")
 
 
-def _read(folder: Folder) -> Tries:
+def read_tries(folder: Folder) -> Tries:
+    """Return how often a run was tried."""
     try:
         return from_dict(Tries, documents.read(folder, layout.TRIES) or {})
     except (Damaged, ConfigError):  # it only counts, and whoever tries next writes another
