@@ -177,8 +177,9 @@ class Scenario:
         self._wait_for_progress()
         task = next(task for task in self._running() if task.startswith(f"{job}_"))
         self._cluster.command("scontrol", "requeue", task)
-        self._wait_for("the requeued task to run again", lambda: self._state(task) == "RUNNING")
-        self._say("scontrol requeue: the task runs again")
+        saved = "interrupted by a signal"
+        self._wait_for("the requeued task to save", lambda: saved in self._log(task) and self._state(task))
+        self._say("scontrol requeue: the task saved, and has its turn again")
 
     def _preempt(self) -> None:
         self._wait_for_progress()
@@ -278,7 +279,9 @@ class Scenario:
         return next((one["state"] for one in self._cluster.jobs() if one["job"] == task), "")
 
     def _log(self, job: str) -> str:
-        return "".join(path.read_text() for path in self._work.glob(f"offpiste-small-{job}_*.log"))
+        return "".join(
+            path.read_text() for path in self._work.glob(f"offpiste-small-{job}{'' if '_' in job else '_*'}.log")
+        )
 
     def _keep_at_work(self) -> None:
         """See to it that there is something to do, and somebody to do it."""

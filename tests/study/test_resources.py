@@ -1,9 +1,12 @@
 """How many runs fit on a machine, and which GPUs each of them gets."""
 
+import os
+import sys
 from typing import Any
 
 import pytest
 
+from offpiste.study.child import end_with
 from offpiste.study.resources import gpus_of_slot, slots_on, this_machine, visible_gpus
 
 
@@ -26,6 +29,18 @@ def test_this_machine_has_processors_and_memory() -> None:
     found = this_machine()
     assert found["CPU"] >= 1
     assert found["memory"] > 1e8
+
+
+def test_without_the_calls_of_linux_a_machine_has_processors_and_a_process_its_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert this_machine()["CPU"] == os.cpu_count()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("offpiste.study.child.ctypes", None)  # macOS has no prctl
+    end_with(os.getppid())
+    with pytest.raises(SystemExit):
+        end_with(1 + os.getppid())
 
 
 def test_the_gpus_of_a_slot_are_among_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
