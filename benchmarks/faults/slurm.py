@@ -160,6 +160,7 @@ class Scenario:
         return [part for _, part in sorted(found)]
 
     def _change_the_file(self) -> None:
+        self._cancel("--user", str(os.getuid()))
         job = self._submit()
         self._wait_for("jobs that wait", lambda: len(self._running()) == AT_ONCE, resubmit=False)
         before = self._file.read_text()
@@ -240,8 +241,8 @@ class Scenario:
             printed = self._run(["sbatch", str(out)])
         return printed.split()[-1]
 
-    def _cancel(self, job: str) -> None:
-        self._cluster.command("scancel", job)
+    def _cancel(self, *jobs: str) -> None:
+        self._cluster.command("scancel", *jobs)
         self._wait_for(
             "the cancelled jobs to end", lambda: not (self._cluster.jobs() or self._processes()), resubmit=False
         )
@@ -295,8 +296,7 @@ class Scenario:
         self._frames += FRAMES // 2
         self._write()
         self._say(f"the runs continue to {self._frames:,} frames")
-        self._cluster.command("scancel", "-u", str(os.getuid()))
-        self._wait_for("the old jobs to end", lambda: not (self._cluster.jobs() or self._processes()), resubmit=False)
+        self._cancel("--user", str(os.getuid()))
         self._submit()
 
     def _wait_for_progress(self) -> None:

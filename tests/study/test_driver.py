@@ -35,6 +35,7 @@ NO_GPU = Outcome("machine", "there is no GPU", host="bad")
 STUDY = replace(tiny_study(keep="all"), bonus_sources={"none": None})
 FIRST, SECOND, THIRD = (run.run_id for run in STUDY.runs)
 GOES_ON = None
+MAX_SECONDS = 100_000.0
 
 
 class Clock:
@@ -101,6 +102,7 @@ class FakeWorkers:
                 del self.in_flight[run_id]
                 return [(run_id, outcome)]
         self.clock.now += seconds
+        assert self.clock.now < MAX_SECONDS, "the driver waits for ever"
         return []
 
     def progress(self) -> dict[str, Pulse]:
