@@ -62,7 +62,7 @@ class Driver:
 
     def wait_for(self, happened: Callable[[], Any]) -> Any:
         """Wait until this is true, and return it."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             if found := happened():
                 return found
@@ -151,7 +151,7 @@ def processes() -> Iterator[Processes]:
 
 
 def outcome_of(processes: Processes) -> Outcome:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for _, outcome in processes.wait(1.0):
             return outcome
