@@ -193,17 +193,18 @@ class Scenario:
         self._say(f"a job of a higher partition preempted {len(before)} jobs on {node}")
 
     def _lose_a_node(self) -> None:
-        self._lengthen()  # Slurm takes most of a minute to notice
+        self._lengthen(JOBS)  # Slurm takes most of a minute to notice, and else the job would wait behind all others
         self._wait_for_progress()
         task, node = next((one["job"], one["node"]) for one in self._cluster.jobs() if one["node"])
         old = set(self._processes("driver", task))
         self._cluster.kill_node(node)
         self._wait_for(
-            "the job to start again beside its old processes",
-            lambda: old & set(self._processes("driver", task)) and set(self._processes("driver", task)) - old,
+            "the job to start again",
+            lambda: self._log(task).count(" study small: ") > 1,
             resubmit=False,
         )
-        self._say("slurmd killed: the job runs again beside its old processes")
+        beside = "beside its old processes" if old & set(self._processes("driver", task)) else "after these had ended"
+        self._say(f"slurmd killed: the job started again, {beside}")
         self._cluster.start_node(node)
         self._wait_for("the old processes to end", lambda: not old & set(self._processes("driver")), resubmit=False)
         self._say("slurmd is back, and the old processes are gone")
@@ -230,10 +231,10 @@ class Scenario:
 
     # How it is seen
 
-    def _submit(self, limit: str = "60", *, unwarned: bool = False) -> str:
+    def _submit(self, limit: str = "60", at_once: int = AT_ONCE, *, unwarned: bool = False) -> str:
         out = self._work / "small.sbatch"
         argv = ["study", "slurm", str(self._file), "--store", self._location, "--jobs", str(JOBS)]
-        argv += ["--at-once", str(AT_ONCE), "--time", limit, "--out", str(out)] + ([] if unwarned else ["--submit"])
+        argv += ["--at-once", str(at_once), "--time", limit, "--out", str(out)] + ([] if unwarned else ["--submit"])
         printed = self._run([sys.executable, "-m", "offpiste", *argv])
         if unwarned:  # as if nobody had thought of the limit
             text = re.sub(r" --hours \S+", "", out.read_text())
@@ -291,13 +292,13 @@ class Scenario:
         if not any(one["state"] in ("RUNNING", "PENDING") for one in self._cluster.jobs()):
             self._submit()
 
-    def _lengthen(self) -> None:
+    def _lengthen(self, at_once: int = AT_ONCE) -> None:
         """Give the runs more to do, and submit jobs that know of it."""
         self._frames += FRAMES // 2
         self._write()
         self._say(f"the runs continue to {self._frames:,} frames")
         self._cancel("--user", str(os.getuid()))
-        self._submit()
+        self._submit(at_once=at_once)
 
     def _wait_for_progress(self) -> None:
         """Wait until a run that is under way has saved something new."""
