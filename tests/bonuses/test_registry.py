@@ -1,7 +1,15 @@
+import compileall
+import hashlib
+import importlib
+import os
+import py_compile
 import random
+import re
 import sys
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +18,7 @@ import pytest
 import torch
 
 from offpiste.bonuses.base import Context, NoOptions, Transition
-from offpiste.bonuses.registry import build, find
+from offpiste.bonuses.registry import build, find, source_digest
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
@@ -180,3 +188,116 @@ def test_a_bonus_is_made_from_its_seed_alone_and_leaves_global_generators_as_the
     np.testing.assert_array_equal(one.weights, two.weights)
     assert (one.numpy_draw, one.python_draw) == (two.numpy_draw, two.python_draw)
     assert not np.array_equal(one.weights, other.weights)
+
+
+MINE = """
+from dataclasses import dataclass
+
+VALUE = {value}
+
+
+@dataclass(frozen=True)
+class Options:
+    pass
+
+
+class Mine:
+    Options = Options
+    measures_visits = False
+
+    def __init__(self, options, context):
+        pass
+
+    def observe(self, transition):
+        return VALUE
+
+    def state(self):
+        return {{}}
+
+    def load_state(self, state):
+        pass
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of a bonus that pays 1, which can be imported by the name of the file, `mine`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE.format(value=1.0))
+    yield tmp_path / "mine.py"
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("mine", "theirs")]:
+        del sys.modules[name]
+
+
+def edit(file: Path, value: float) -> str:
+    """Let the bonus in a file pay something else; return the hash of the file."""
+    file.write_text(MINE.format(value=value))
+    return hash_of(file)
+
+
+def hash_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def paid(name: str = "mine:Mine") -> float:
+    value: float = sys.modules[find(name).__module__].VALUE
+    return value
+
+
+def test_the_hash_of_a_bonus_is_that_of_the_code_that_was_imported(mine: Path) -> None:
+    find("mine:Mine")
+    imported = hash_of(mine)
+    assert edit(mine, 2.0) != imported
+    assert (paid(), source_digest("mine:Mine")) == (1.0, imported)
+    del sys.modules["mine"]
+    assert (paid(), source_digest("mine:Mine")) == (2.0, hash_of(mine))
+
+
+def test_a_file_that_changes_while_it_is_imported_has_the_hash_of_what_was_compiled(mine: Path) -> None:
+    mine.write_text(MINE.format(value=1.0) + "\nwith open(__file__, 'a') as file:\n    file.write('VALUE = 2.0')\n")
+    compiled = hash_of(mine)
+    assert (paid(), source_digest("mine:Mine")) == (1.0, compiled)
+    assert hash_of(mine) != compiled
+
+
+def test_compiled_code_that_only_looks_current_is_not_taken_for_the_file(mine: Path) -> None:
+    compileall.compile_file(mine, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    written = mine.stat().st_mtime
+    edit(mine, 2.0)  # of the same size
+    os.utime(mine, (written, written))
+    assert (paid(), source_digest("mine:Mine")) == (2.0, hash_of(mine))
+
+
+def test_the_hash_of_a_class_is_that_of_the_module_of_its_package_that_defines_it(mine: Path) -> None:
+    package = mine.with_name("theirs")
+    package.mkdir()
+    inner = mine.rename(package / "inner.py")
+    (package / "__init__.py").write_text("from theirs.inner import Mine\n")
+    find("theirs:Mine")
+    imported = hash_of(inner)
+    edit(inner, 2.0)
+    assert (paid("theirs:Mine"), source_digest("theirs:Mine")) == (1.0, imported)
+
+
+def test_a_module_that_was_imported_before_has_the_hash_of_the_first_look_until_it_is_reloaded(mine: Path) -> None:
+    module = importlib.import_module("mine")
+    first = source_digest("mine:Mine")
+    assert first == hash_of(mine)
+    mine.write_text(MINE.format(value=2.0) + "# another size\n")
+    assert (paid(), source_digest("mine:Mine")) == (1.0, first)
+    importlib.reload(module)
+    assert (paid(), source_digest("mine:Mine")) == (2.0, hash_of(mine))
+
+
+def test_modules_of_other_packages_are_imported_as_ever_and_the_search_path_is_left_as_it_was(mine: Path) -> None:
+    mine.with_name("theirs.py").write_text("VALUE = 3.0\n")
+    mine.write_text(f"import theirs\n{MINE.format(value=1.0)}")
+    before = [*sys.meta_path]
+    find("mine:Mine")
+    assert sys.meta_path == before
+    assert type(sys.modules["theirs"].__spec__.loader) is SourceFileLoader  # type: ignore[union-attr]
+    mine.write_text("raise ValueError('no')\n")
+    del sys.modules["mine"]
+    with pytest.raises(ConfigError, match=rf"ValueError: no \({re.escape(str(mine))}, line 1\)"):
+        find("mine:Mine")
+    assert sys.meta_path == before

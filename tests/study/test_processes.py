@@ -1,5 +1,6 @@
 """Drivers, their processes and real signals: whatever is killed, runs end as if left alone, and nothing survives."""
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -17,6 +18,8 @@ from offpiste.parsing import to_dict
 from offpiste.run.digest import digest
 from offpiste.run.stopping import StopSignal
 from offpiste.run.train import train
+from offpiste.store.documents import read_run
+from offpiste.store.parquet import from_parquet
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import Study, load_bonuses, make_study, read_study
@@ -32,6 +35,17 @@ class Chatty(Oracle):
     def observe(self, transition):
         print("this is no answer to the driver")
         return super().observe(transition)
+"""
+
+PAYING = """
+from offpiste.bonuses.oracle import Oracle
+
+VALUE = {value}
+
+
+class Paying(Oracle):
+    def observe(self, transition):
+        return VALUE
 """
 
 
@@ -189,3 +203,22 @@ def test_what_a_bonus_prints_is_no_answer_and_a_bonus_edited_meanwhile_is_refuse
     assert found.state == "machine", found
     assert "is not the one with which the study was started" in found.error
     assert processes._slots[0].child is None  # it is replaced
+
+
+@pytest.mark.slow
+def test_a_bonus_that_is_edited_during_a_study_pays_what_its_hash_says(make: Callable[..., Driver]) -> None:
+    driver = make(methods=[{"bonus": "paying:Paying"}], seeds=[0, 1, 2])
+    file = driver.folder / "paying.py"
+    file.write_text(PAYING.format(value=1.0))
+    started_with = hashlib.sha256(file.read_bytes()).hexdigest()
+    folders = [driver.store.below(run.run_id) for run in driver.study.runs]
+    process = driver.start("run", "--slots", "1")
+    driver.wait_for(lambda: folders[0].list("manifests"))
+    file.write_text(PAYING.format(value=2.0))
+    assert process.wait(timeout=300) == 0, driver.log
+    for folder in folders:
+        run, rows = read_run(folder), from_parquet(folder.get("iterations.parquet") or b"")
+        assert run is not None
+        assert (run.bonus_source, {row["bonus_mean"] for row in rows}) == (started_with, {1.0})
+    assert driver.start("run", "--slots", "1").wait(timeout=300) == 1, driver.log
+    assert driver.log.count("is skipped: the folder holds a run of the bonus paying:Paying from before") == 3

@@ -11,10 +11,12 @@ import inspect
 import random
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,8 @@ def find(name: str) -> type[Any]:
     if path == name and "" not in sys.path:
         sys.path.append("")
     try:
-        module = importlib.import_module(module_name)
+        with nullcontext() if path in built_in().values() else _from_source(module_name):
+            module = importlib.import_module(module_name)
     except Exception as error:
         raise ConfigError(f"cannot load the bonus {name!r}: {_reason(error, module_name)}") from error
     found = getattr(module, class_name, None)
@@ -127,11 +130,67 @@ def source_file(name: str) -> str | None:
 
 
 def source_digest(name: str) -> str | None:
-    """Return the hash of the source file of a bonus, or None for a built-in one, which RESULTS_VERSION covers."""
+    """Return the hash of the source of a bonus as this process imported it, however its file was changed since.
+
+    None for a built-in one, which RESULTS_VERSION covers. What was imported before any bonus was asked for by name, as
+    in a notebook, is taken for the file as it is at the first call.
+    """
     if name == "none" or name in built_in():
         return None
-    file = source_file(name)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
+    module = sys.modules[find(name).__module__]
+    loader = getattr(module.__spec__, "loader", None)
+    of, digest = _digests.get(module.__name__, (None, None))
+    if digest is None or of is not loader:  # a module that is reloaded gets another loader
+        file = getattr(module, "__file__", None)
+        digest = _digest(Path(file).read_bytes()) if file else None
+        _digests[module.__name__] = loader, digest
+    return digest
+
+
+_digests: dict[str, tuple[object, str | None]] = {}
+"""By module, its loader and the hash of the source that it compiled."""
+
+
+def _digest(source: bytes) -> str:
+    return hashlib.sha256(source).hexdigest()
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles a module from its source, never from a cached file that may be older, and notes the hash of that."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path)
+        if _digests.get(fullname, (None, None))[0] is not self:  # later calls do not import
+            _digests[fullname] = self, _digest(source)
+        code: CodeType = self.source_to_code(source, self.path)
+        return code
+
+
+class _SourceFinder:
+    """Finds the modules of one package as the other finders do, and has them compiled by `_SourceLoader`."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name.partition(".")[0] != self._package:
+            return None
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _SourceLoader(name, spec.loader.path)
+        return spec
+
+
+@contextmanager
+def _from_source(module_name: str) -> Iterator[None]:
+    """Have the modules of this one's package that are imported within the block compiled from their source."""
+    finder = _SourceFinder(module_name.partition(".")[0])
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 @contextmanager
