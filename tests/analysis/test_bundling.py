@@ -4,7 +4,7 @@ import dataclasses
 import json
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offpiste.analysis.bundling import bundle_stores, digest, evenly, thin_cells, thin_episodes, thin_scalars
-from offpiste.analysis.curves import return_curves
+from offpiste.analysis.curves import cell_curves, return_curves
 from offpiste.analysis.findings import judge
 from offpiste.analysis.load import load
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.results import Results
 from offpiste.analysis.summary import scores_by_game, summarise
-from offpiste.config import RunConfig
+from offpiste.analysis.windows import JOINED
+from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
+from offpiste.run import tracker as tracker_module
 from offpiste.run.train import Progress, train
 from offpiste.store.records import schema, to_parquet
 from offpiste.store.rows import CellRow, EpisodeRow
@@ -45,6 +47,11 @@ def episodes(count: int, first_reward: int | None = None, phase: str = "train") 
 
 def table(rows: Sequence[EpisodeRow]) -> pa.Table:
     return pa.Table.from_pylist([asdict(row) for row in rows], schema("episodes"))
+
+
+def kept_of(rows: Sequence[EpisodeRow]) -> list[int]:
+    """Return which episodes are kept, counted from 0 within their phase."""
+    return [number - 1 for number in thin_episodes(table(rows)).column("episode").to_pylist()]
 
 
 def rows_of(results: Results, name: str) -> list[dict[str, Any]]:
@@ -70,26 +77,87 @@ def test_as_many_are_kept_as_may_be_and_no_gap_is_longer_than_another_by_more_th
 def test_of_a_hundred_episodes_every_second_is_kept_and_that_of_the_first_reward() -> None:
     rows = episodes(100, first_reward=40)
     rows[60] = replace(rows[60], first_reward_step=0)
-    assert thin_episodes(table(rows)).tolist() == sorted([*range(1, 100, 2), 40])
+    assert kept_of(rows) == sorted([*range(1, 100, 2), 40])
 
 
 def test_an_episode_whose_return_beats_all_before_is_kept() -> None:
     rows = episodes(100)
     for number, value in ((10, 0.04), (20, 0.04), (30, 1.0), (40, 0.9)):
         rows[number] = replace(rows[number], game_return=value)
-    assert thin_episodes(table(rows)).tolist() == sorted([*range(1, 100, 2), 10, 30])
+    assert kept_of(rows) == sorted([*range(1, 100, 2), 10, 30])
 
 
 def test_each_phase_is_thinned_by_itself() -> None:
     rows = [*episodes(100), *episodes(30, first_reward=3, phase="evaluation")]
-    assert thin_episodes(table(rows)).tolist() == [*range(1, 100, 2), *range(100, 130)]
+    assert kept_of(rows) == [*range(1, 100, 2), *range(30)]
 
 
-def test_of_a_hundred_windows_every_second_is_kept_whole() -> None:
-    rows = [{"end_step": 10 * window, "name": name, "value": 0.5} for window in range(1, 101) for name in ("a", "b")]
-    scalars = pa.Table.from_pylist(rows, schema("scalars"))
-    kept = scalars.take(thin_scalars(scalars)).to_pylist()
-    assert kept == [row for row in rows if row["end_step"] % 20 == 0]
+def scalars_of(values: Mapping[str, Sequence[float | None]], window: int = 10) -> pa.Table:
+    """Return scalars, by name the value of each window, or None where it has none."""
+    rows = [
+        {"end_step": window * number, "name": name, "value": column[number - 1]}
+        for number in range(1, max(map(len, values.values())) + 1)
+        for name, column in values.items()
+        if column[number - 1] is not None
+    ]
+    return pa.Table.from_pylist(rows, schema("scalars"))
+
+
+def test_of_a_hundred_and_one_windows_three_are_joined_by_sums_counts_max_and_last() -> None:
+    nothing = [None] * 98
+    scalars = scalars_of(
+        {
+            "return": [100.0, None, 4.0, *nothing],
+            "episodes": [1.0, 0.0, 3.0, *[0.0] * 98],
+            "loss": [None, 2.0, 4.0, *nothing],
+            "intrinsic/max": [7.0, 9.0, 8.0, *nothing],
+            "cells": [5.0, 6.0, 8.0, *[9.0] * 98],
+            "epsilon": [1.0, 0.9, 0.8, *[0.1] * 98],
+            "steps_per_second": [50.0, 100.0, 100.0, *nothing],
+            "bonus/own": [1.0, 3.0, None, *nothing],
+        }
+    )
+    kept = thin_scalars(scalars)
+    assert kept.schema == schema("scalars")
+    first = {row["name"]: row["value"] for row in kept.to_pylist() if row["end_step"] == 30}
+    assert first == {
+        "return": 28.0,  # (100 + 3 · 4) / 4 episodes
+        "episodes": 4.0,
+        "loss": 3.0,
+        "intrinsic/max": 9.0,
+        "cells": 8.0,
+        "epsilon": 0.8,
+        "steps_per_second": 75.0,  # 3 windows in 1/50 + 2/100 of the time that one takes at a step a second
+        "bonus/own": 3.0,
+        "windows": 3.0,
+    }
+    windows = {row["end_step"]: row["value"] for row in kept.to_pylist() if row["name"] == "windows"}
+    assert windows == dict.fromkeys(range(30, 991, 30), 3.0) | {1010: 2.0}
+
+
+def test_fifty_windows_are_kept_as_they_are() -> None:
+    scalars = scalars_of({"return": [1.0] * 50})
+    assert thin_scalars(scalars) is scalars
+
+
+def test_every_scalar_of_the_records_has_a_rule_by_which_windows_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 10)
+    config = tiny_run(bonus=BonusConfig("icm"))
+    train(config, Folder(tmp_path))
+    found = {*schema_names(tmp_path / "scalars.parquet"), *tracker_module._SCALARS}
+    assert {name for name in found if not name.startswith("bonus/")} == JOINED.keys() - {"windows"}
+
+
+def schema_names(file: Path) -> list[str]:
+    names: list[str] = pq.ParquetFile(file).read().column("name").to_pylist()
+    return names
+
+
+def test_windows_without_a_number_of_episodes_count_alike() -> None:
+    scalars = scalars_of({"return": [100.0, 4.0, *[0.0] * 49]})
+    assert thin_scalars(scalars).column("value").to_pylist()[0] == 52.0
 
 
 def test_a_digest_is_of_every_episode_and_iteration() -> None:
@@ -104,15 +172,21 @@ def write_long_run(store: Folder, config: RunConfig, returns: Sequence[float | N
     folder = store.below(write_run(store, config, returns))
     rows = [asdict(row) for row in episodes(more, first_reward=reward)]
     folder.put("episodes.parquet", to_parquet("episodes", rows))
-    scalars = [{"end_step": 2_500 * window, "name": "loss", "value": window / 3} for window in range(1, more)]
-    folder.put("scalars.parquet", to_parquet("scalars", scalars))
+    numbers = [float(number) for number in range(1, more + 1)]
+    columns: dict[str, Sequence[float | None]] = {
+        "loss": [number / 3 for number in numbers],
+        "return": [number**2 if number % 3 else None for number in numbers],
+        "episodes": [number % 3 for number in numbers],
+        "cells": numbers,
+    }
+    folder.put("scalars.parquet", to_parquet("scalars", scalars_of(columns, 2_500).to_pylist()))
 
 
 def test_cells_that_are_hashed_frames_are_not_kept() -> None:
     cells = [CellRow(None, None, None, 7, 1, 1), CellRow(3, None, None, 8, 1, 1), CellRow(0, 8, 16, 9, 1, 1)]
     rows = pa.Table.from_pylist([asdict(cell) for cell in cells], schema("cells"))
-    assert thin_cells(rows).tolist() == [1, 2]
-    assert thin_cells(rows.slice(0, 0)).tolist() == []
+    assert thin_cells(rows).column("cell").to_pylist() == [8, 9]
+    assert len(thin_cells(rows.slice(0, 0))) == 0
 
 
 finite = st.floats(-1e9, 1e9)
@@ -155,12 +229,12 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
         np.testing.assert_equal(rows_of(outside, "iterations"), rows_of(inside, "iterations"))
         before, after = ([replace(each, run=None) for each in summarise(results)] for results in (outside, inside))  # type: ignore[arg-type]
         np.testing.assert_equal([asdict(each) for each in before], [asdict(each) for each in after])
-        for (key, one), (other_key, other) in zip(
-            return_curves(outside).items(), return_curves(inside).items(), strict=True
-        ):
-            assert key == other_key
-            np.testing.assert_array_equal(one.values, other.values)
-            np.testing.assert_array_equal(one.frames, other.frames)
+        for curves in (return_curves, cell_curves):
+            for (key, one), (other_key, other) in zip(curves(outside).items(), curves(inside).items(), strict=True):
+                assert key == other_key
+                assert one.windows == other.windows
+                np.testing.assert_allclose(one.values, other.values, rtol=1e-13)
+                np.testing.assert_array_equal(one.frames, other.frames)
         scores, scores_there = scores_by_game(summarise(outside)), scores_by_game(summarise(inside))
         assert scores == scores_there
         assert repr(judge(PAPER, {"final": scores})) == repr(judge(PAPER, {"final": scores_there}))

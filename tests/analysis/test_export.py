@@ -14,7 +14,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import offpiste
 from offpiste.analysis.export import points, rows_by_run
 from offpiste.cli import main
-from offpiste.run import tracker
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
@@ -26,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store")
     config = tiny_run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracker, "SCALAR_STEPS", 10)
+        patch.setattr("offpiste.store.rows.SCALAR_STEPS", 10)
         train(config, Folder(path).below(config.run_id))
     return path
 

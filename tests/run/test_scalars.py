@@ -13,7 +13,6 @@ from offpiste import load
 from offpiste.agent.rainbow import Update
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig
 from offpiste.errors import NotFinite
-from offpiste.run import tracker as tracker_module
 from offpiste.run.loop import Loop
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
 from offpiste.run.tracker import Tracker
@@ -37,7 +36,7 @@ CURIOUS = tiny_run(bonus=BonusConfig("icm", scale=0.1))
 
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracker_module, "SCALAR_STEPS", 4)
+    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 4)
 
 
 def transition(reward: float = 0.0, *, over: bool = False, x: int = 0) -> Transition:
@@ -75,6 +74,7 @@ def test_a_window_is_what_was_worked_out_by_hand() -> None:
             "target_mass_low": 0.5,
             "target_mass_high": 0.25,
             "return": 3.0,  # of 5 and 1; the current episode does not count
+            "episodes": 2.0,
             "intrinsic/mean": 15.0,
             "intrinsic/q05": 1.5,  # 0.05 · 3 = 0.15 of the way from 0 to 10
             "intrinsic/q50": 15.0,
@@ -96,7 +96,7 @@ def test_a_window_begins_anew_and_what_did_not_happen_in_it_has_no_scalar() -> N
     assert {"loss", "return", "intrinsic/max"} <= tracker.count_training(transition(), 0.5).scalars.keys()
     for _ in range(3):
         tracker.count_training(transition(), None)
-    assert tracker.count_training(transition(), None).scalars.keys() == {"cells", "rooms", "epsilon"}
+    assert tracker.count_training(transition(), None).scalars.keys() == {"cells", "rooms", "epsilon", "episodes"}
 
 
 def test_evaluation_moves_no_window() -> None:
@@ -112,7 +112,7 @@ def test_evaluation_moves_no_window() -> None:
 def test_windows_end_at_multiples_of_their_length_whatever_episodes_and_iterations_do(tmp_path: Path) -> None:
     train(tiny_run(), Folder(tmp_path))  # of 120 steps, in episodes of 50
     found = from_parquet((tmp_path / "scalars.parquet").read_bytes())
-    for name in ("epsilon", "cells", "rooms", "steps_per_second"):
+    for name in ("epsilon", "episodes", "cells", "rooms", "steps_per_second"):
         assert [row["end_step"] for row in found if row["name"] == name] == list(range(4, 121, 4)), name
     assert [row["end_step"] for row in found if row["name"] == "return"] == [52, 100]
     assert (
@@ -290,6 +290,6 @@ def test_a_run_under_way_has_its_scalars_and_cells_in_its_checkpoint(tmp_path: P
 def test_a_window_is_a_tenth_of_an_iteration_within_bounds(
     monkeypatch: pytest.MonkeyPatch, iteration: int, window: int
 ) -> None:
-    monkeypatch.setattr(tracker_module, "SCALAR_STEPS", 2_500)
+    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 2_500)
     tracker = Tracker(tiny_run(schedule=ScheduleConfig(iteration_steps=iteration)))
     assert tracker._window_steps == window

@@ -1,7 +1,7 @@
-"""A bundle of the finished runs of stores and bundles: iterations, attempts and cells whole, the rest thinned.
+"""A bundle of the finished runs of stores and bundles: iterations and attempts whole, the rest thinned.
 
-What findings, curves and scores are made from is exact in it: all iterations, and the step of the first reward. Names
-of machines are left out, for a bundle is there to be published.
+What findings, curves and scores are made from is exact in it: all iterations, the windows of scalars joined as a curve
+joins them, and the step of the first reward. Names of machines are left out, for a bundle is there to be published.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from offpiste.analysis.bundles import check_fingerprints
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import LoadWarning, Run
+from offpiste.analysis.windows import WINDOWS, join, joined_windows
 from offpiste.config import RESULTS_VERSION
 from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
@@ -32,8 +33,6 @@ from offpiste.worlds.registry import SUITE_VERSION
 
 EPISODES_KEPT = 50
 """Of each run and phase, evenly spaced; the one with the first reward is kept besides."""
-WINDOWS_KEPT = 50
-"""Of the scalars of each run, evenly spaced."""
 _NEEDED = ("iterations", "episodes")
 
 Rows = NDArray[np.int64]
@@ -112,7 +111,7 @@ def _of_store(folder: Folder) -> _Part:
         listed.append(ListedRun(run.name, run.target_frames, run.protocol, run.method_fingerprint, digest(rows)))
         tables[RUNS].append(pa.Table.from_pylist([asdict(row)], schema(RUNS)))
         for table, found in rows.items():
-            kept = found.take(THINNED[table](found)) if table in THINNED else found
+            kept = THINNED[table](found) if table in THINNED else found
             names = pa.array([run.name] * len(kept), pa.string())
             tables[table].append(kept.add_column(0, schema(table).field("run"), names))
     whole = {table: pa.concat_tables(rows) for table, rows in tables.items()}
@@ -125,10 +124,8 @@ def evenly(count: int, kept: int) -> Rows:
     return np.flatnonzero((numbers + 1) * kept // max(count, 1) > numbers * kept // max(count, 1))
 
 
-def thin_episodes(rows: pa.Table) -> Rows:
-    """Return which episodes to keep: of each phase some, evenly spaced, those that beat all before, and that of the
-    first reward.
-    """
+def thin_episodes(rows: pa.Table) -> pa.Table:
+    """Return of each phase some episodes, evenly spaced, those that beat all before, and that of the first reward."""
     phases = np.array(rows.column("phase").to_pylist())
     end_step, steps, first = (
         rows.column(name).to_numpy().astype(np.float64) for name in ("end_step", "steps", "first_reward_step")
@@ -141,23 +138,28 @@ def thin_episodes(rows: pa.Table) -> Rows:
         kept[numbers[evenly(len(numbers), EPISODES_KEPT)]] = True
         kept[numbers[np.diff(np.fmax.accumulate(returns[numbers]), prepend=0.0) > 0]] = True
         kept[numbers[rewarded[numbers] == np.nanmin(rewarded[numbers], initial=np.inf)]] = True
-    return np.flatnonzero(kept)
+    return rows.filter(kept)
 
 
-def thin_scalars(rows: pa.Table) -> Rows:
-    """Return which scalars to keep: all those of some windows, evenly spaced."""
-    ends = rows.column("end_step").to_numpy()
-    windows = np.unique(ends)
-    return np.flatnonzero(np.isin(ends, windows[evenly(len(windows), WINDOWS_KEPT)]))
+def thin_scalars(rows: pa.Table) -> pa.Table:
+    """Return the windows of a run joined into so few that a bundle may have them, and how many each stands for."""
+    windows = np.unique(rows.column("end_step").to_numpy())
+    together = joined_windows(len(windows))
+    if together == 1:
+        return rows
+    each = pa.table([windows, pa.repeat(WINDOWS, len(windows)), pa.repeat(1.0, len(windows))], schema=rows.schema)
+    rows = pa.concat_tables([rows, each])
+    number = np.searchsorted(windows, rows.column("end_step").to_numpy()) // together
+    return join(rows, windows[np.minimum((number + 1) * together, len(windows)) - 1])
 
 
-def thin_cells(rows: pa.Table) -> Rows:
-    """Return which cells to keep: those with a position or a room, of which a map can be drawn."""
+def thin_cells(rows: pa.Table) -> pa.Table:
+    """Return the cells with a position or a room, of which a map can be drawn."""
     known = [~np.isnan(rows.column(name).to_numpy().astype(np.float64)) for name in ("room", "x")]
-    return np.flatnonzero(np.logical_or(*known))
+    return rows.filter(np.logical_or(*known))
 
 
-THINNED: Mapping[str, Callable[[pa.Table], Rows]] = {
+THINNED: Mapping[str, Callable[[pa.Table], pa.Table]] = {
     "episodes": thin_episodes,
     "scalars": thin_scalars,
     "cells": thin_cells,

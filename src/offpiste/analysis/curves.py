@@ -1,24 +1,41 @@
 """Curves over frames of the runs of each method on each game: training return, and cells found.
 
 Both come from the iterations. Runs of few iterations, which would be a curve of a few points, are drawn from the
-windows of `scalars`, some hundred to an iteration.
+windows of `scalars`, some hundred to an iteration. An old bundle has dropped windows of some runs: their returns are
+drawn by iterations all the same, with the episodes that it kept beside them.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from offpiste.analysis import stats
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import finished_iterations
+from offpiste.analysis.windows import EPISODES, WINDOWS, join, joined_windows
+from offpiste.store.rows import MAX_COUNT, window_steps
 
 MIN_ITERATIONS = 5
 """Below which a curve is drawn from finer windows, where the runs have recorded them."""
-MAX_POINTS = 50
-"""Of a curve from windows; several are averaged into one where there are more."""
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """What is left of the returns of one run in a bundle that dropped windows."""
+
+    windows: tuple[int, int]
+    """That are there, and that there were."""
+    episodes: tuple[int, int]
+    """Of training, likewise."""
+    returned: tuple[float, float]
+    """The sum of their returns, likewise."""
+    rewarded: tuple[tuple[float, float], ...]
+    """Frame at its end, and return, of each episode with a reward that is there."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,8 @@ class Curves:
     """[runs, points]; NaN where a run has not come so far, or no episode ended."""
     windows: bool = False
     """Whether points are windows of some thousand steps, and not iterations."""
+    thinned: Mapping[str, Thinned] = field(default_factory=dict)
+    """By name, the runs that would be drawn from windows if these were all there."""
 
 
 Points = Mapping[str, Mapping[int, float]]
@@ -54,14 +73,20 @@ def _curves(results: Results, by_iteration: Points, scalar: str) -> dict[tuple[s
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in results.runs:
         groups[run.game, run.arm].append(run)
-    short = [runs for runs in groups.values() if _length(by_iteration, runs) < MIN_ITERATIONS]
-    by_window = _windows(results, scalar) if short else {}
+    short = [key for key, group in groups.items() if _length(by_iteration, group) < MIN_ITERATIONS]
+    rows = _windows(results, scalar) if short else None
+    # Cells so far are right in any window; a mean return needs all of them.
+    thinned = _thinned(results, [run for key in short for run in groups[key]]) if scalar == "return" else {}
     found = {}
-    for key, runs in groups.items():
-        found[key] = _from_iterations(runs, by_iteration)
-        if runs in short and any(run.name in by_window for run in runs):
-            finer = _from_windows(runs, by_window)
-            found[key] = max(found[key], finer, key=lambda curves: curves.frames.size)
+    for key, group in groups.items():
+        found[key] = _from_iterations(group, by_iteration)
+        lacking = {run.name: thinned[run.name] for run in group if run.name in thinned}
+        if lacking:
+            found[key] = replace(found[key], thinned=lacking)
+        elif key in short and rows is not None:
+            own = rows.filter(pc.is_in(rows.column("run"), pa.array((run.name for run in group), pa.string())))
+            if len(own):
+                found[key] = max(found[key], _from_windows(group, own), key=lambda curves: curves.frames.size)
     return found
 
 
@@ -71,27 +96,77 @@ def _from_iterations(runs: Sequence[Run], points: Points) -> Curves:
     return Curves(tuple(runs), np.minimum(ends, max(run.frames for run in runs)), _values(runs, points, length))
 
 
-def _from_windows(runs: Sequence[Run], by_window: Mapping[str, Mapping[int, float]]) -> Curves:
-    """Return curves of at most so many points; a point is the mean of the windows in it that have a number."""
-    ends = [step for run in runs for step in by_window.get(run.name, ())]
-    size = max(min(ends), -(-max(ends) // MAX_POINTS))
-    points: dict[str, dict[int, float]] = {}
-    for run in runs:
-        gathered: dict[int, list[float]] = defaultdict(list)
-        for step, value in by_window.get(run.name, {}).items():
-            gathered[-(-step // size)].append(value)
-        points[run.name] = {number: float(np.mean(values)) for number, values in gathered.items()}
+def _from_windows(runs: Sequence[Run], rows: pa.Table) -> Curves:
+    """Return curves of some dozen points, each of which joins windows as a bundle joins them."""
+    ends = rows.column("end_step").to_numpy()
+    window, last = int(np.gcd.reduce(ends)), int(ends.max())
+    size = window * joined_windows(last // window)
+    joined = join(rows, -(-ends // size) * size)
+    joined = joined.filter(pc.not_equal(joined.column("name"), EPISODES))
+    points = _points(
+        joined.column("run").to_pylist(),
+        (joined.column("end_step").to_numpy() // size).tolist(),
+        joined.column("value").to_pylist(),
+    )
     length = _length(points, runs)
-    skip = runs[0].settings["world.frame_skip"]
-    return Curves(tuple(runs), skip * size * np.arange(1.0, length + 1), _values(runs, points, length), windows=True)
+    frames = runs[0].settings["world.frame_skip"] * np.minimum(size * np.arange(1.0, length + 1), last)
+    return Curves(tuple(runs), frames, _values(runs, points, length), windows=True)
 
 
-def _windows(results: Results, scalar: str) -> dict[str, dict[int, float]]:
-    found: dict[str, dict[int, float]] = defaultdict(dict)
-    sql = f"SELECT run, end_step, value FROM scalars WHERE name = '{scalar}' AND isfinite(value)"  # noqa: S608 (ours)
-    for name, step, value in zip(*results.columns(sql), strict=True):
-        found[name][step] = value
-    return found
+def _windows(results: Results, scalar: str) -> pa.Table:
+    """Return a scalar over the windows of all runs, with the number of episodes that ended in each."""
+    return results.query(
+        f"SELECT run, end_step, name, value FROM scalars WHERE name IN ('{scalar}', '{EPISODES}') "  # noqa: S608 (ours)
+        "AND end_step > 0 AND isfinite(value) ORDER BY run, end_step"
+    )
+
+
+def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
+    """Return what is left of those runs of which some windows are there, and others are not."""
+    sql = (
+        "SELECT run, count(DISTINCT end_step) + coalesce(sum(value - 1) FILTER "  # noqa: S608 (names of ours)
+        f"(WHERE name = '{WINDOWS}' AND value BETWEEN 1 AND {MAX_COUNT}), 0) FROM scalars GROUP BY run"
+    )
+    windows = dict(zip(*results.columns(sql), strict=True)) if runs else {}
+    expected = {run.name: _window_count(run) for run in runs}
+    lacking = {run.name: run for run in runs if windows.get(run.name, np.inf) < expected[run.name]}
+    if not lacking:
+        return {}
+    totals = {
+        name: (episodes, returned)
+        for name, episodes, returned in zip(
+            *results.columns(
+                "SELECT run, sum(episodes)::BIGINT, sum(return_mean * episodes) FROM iterations "
+                "WHERE phase = 'train' AND isfinite(return_mean) GROUP BY run"
+            ),
+            strict=True,
+        )
+    }
+    kept: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for name, step, value in zip(
+        *results.columns(
+            "SELECT run, end_step, game_return FROM episodes WHERE phase = 'train' AND isfinite(game_return) "
+            "ORDER BY run, end_step"
+        ),
+        strict=True,
+    ):
+        if name in lacking:
+            kept[name].append((step, value))
+    return {
+        name: Thinned(
+            windows=(int(windows[name]), expected[name]),
+            episodes=(len(kept[name]), totals.get(name, (0, 0.0))[0]),
+            returned=(sum(value for _, value in kept[name]), totals.get(name, (0, 0.0))[1]),
+            rewarded=tuple((step * run.settings["world.frame_skip"], value) for step, value in kept[name] if value),
+        )
+        for name, run in lacking.items()
+    }
+
+
+def _window_count(run: Run) -> int:
+    """Return how many windows a run has recorded by now."""
+    steps = run.frames // run.settings["world.frame_skip"]
+    return int(steps // window_steps(run.settings["schedule.iteration_steps"]))
 
 
 def _points(names: Sequence[str], numbers: Sequence[int], values: Sequence[float | None]) -> Points:

@@ -15,8 +15,9 @@ _SHOWN = 5
 @dataclass(frozen=True)
 class Arguments:
     """Write the finished runs of stores as a bundle: a few Parquet files and a manifest, a few megabytes for a
-    thousand short runs. Scores, curves, findings and cells are exact; episodes and scalars are thinned. Unfinished runs
-    are skipped, and listed. A bundle is read like a store, by `offpiste report` and `offpiste.load`.
+    thousand short runs. Scores, curves, findings and cells are exact; of episodes some are kept, and windows of scalars
+    are joined. Unfinished runs are skipped, and listed. A bundle is read like a store, by `offpiste report` and
+    `offpiste.load`.
     """
 
     stores: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="STORE [STORE ...]")]

@@ -18,19 +18,18 @@ from offpiste.errors import NotFinite
 from offpiste.run.coverage import NOT_COUNTED, Coverage
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
 from offpiste.store import layout
-from offpiste.store.rows import EpisodeRow, IterationRow
+from offpiste.store.rows import EpisodeRow, IterationRow, window_steps
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.registry import location
 
-SCALAR_STEPS, MIN_SCALAR_STEPS = 2_500, 250
-"""Training steps per window, at the end of which scalars are recorded: a tenth of an iteration within these bounds."""
 _SCALARS = {
     "loss": "loss_mean",
     "max_q": "greatest_q_mean",
     "target_mass_low": "target_mass_low",
     "target_mass_high": "target_mass_high",
     "return": "return_mean",
+    "episodes": "episodes",
     "intrinsic/mean": "bonus_mean",
     "intrinsic/q05": "bonus_q05",
     "intrinsic/q50": "bonus_q50",
@@ -71,7 +70,7 @@ class Tracker:
         self.episode = EpisodeStatistics()
         self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
         self._window = IterationStatistics()
-        self._window_steps = min(SCALAR_STEPS, max(MIN_SCALAR_STEPS, config.schedule.iteration_steps // 10))
+        self._window_steps = window_steps(config.schedule.iteration_steps)
         self.coverage = Coverage(location(config.game), config.world.coarse_frame)
 
     @property

@@ -103,7 +103,9 @@ class IterationRow:
 
 @dataclass(frozen=True)
 class ScalarRow:
-    """One scalar over a window of training, 2,500 agent steps by default; no row where the window has no value."""
+    """One scalar over a window of training, 2,500 agent steps by default, and wider in a bundle of long runs; no row
+    where the window has no value.
+    """
 
     end_step: int
     """Agent steps of training at the end of the window."""
@@ -187,6 +189,13 @@ MAX_COUNT = 2**53
 """Limit of any integer in a table that is read, so that sums cannot overflow."""
 UNKNOWN = -1
 """An empty value in the arrays of `cells`."""
+SCALAR_STEPS, MIN_SCALAR_STEPS = 2_500, 250
+"""Agent steps of training per window of `scalars`: a tenth of an iteration within these bounds."""
+
+
+def window_steps(iteration_steps: int) -> int:
+    """Return the agent steps of a window of `scalars`."""
+    return min(SCALAR_STEPS, max(MIN_SCALAR_STEPS, iteration_steps // 10))
 
 
 def utc_now() -> str:
