@@ -9,8 +9,10 @@ import pytest
 
 from benchmarks.validation import evidence as program
 from benchmarks.validation.evidence import Explored, can_be_seen, exceeds, explore_more
+from offpiste.analysis.curves import return_curves
 from offpiste.analysis.load import load
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
+from offpiste.report.page import Report, build
 from offpiste.store.records import to_parquet
 from offpiste.store.rows import CellRow
 from offpiste.store.storage import Folder
@@ -129,3 +131,34 @@ def test_all_runs_of_the_studies_are_asked_for_and_cts_and_rnd_only_if_the_oracl
     results = load(tmp_path / "store")
     assert list(program.missing_runs(results, needs_montezuma=True)) == ["montezuma_revenge/rnd/seed-1"]
     assert list(program.missing_runs(results, needs_montezuma=False)) == []
+
+
+@pytest.fixture(scope="module")
+def report_on_atari(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report on results/atari, whose arms were made under three protocols."""
+    return build(program.RESULTS, tmp_path_factory.mktemp("report") / "report")
+
+
+def test_the_report_on_atari_draws_the_rewards_of_the_oracle_where_they_came_and_says_what_is_missing(
+    report_on_atari: Report,
+) -> None:
+    results = load(program.RESULTS)
+    left = return_curves(results)[program.MONTEZUMA, "oracle"].thinned["montezuma_revenge/oracle/seed-0"]
+    assert [*left.rewarded] == [(1_331_152, 100.0), (1_973_424, 400.0)]
+    assert [*left.windows, *left.episodes] == [50, 200, 52, 841]
+    assert [*left.returned] == pytest.approx([500.0, 700.0])
+    page = report_on_atari.page.read_text()
+    assert "Of 700 points in all, 200 came in episodes that are not in the records." in page
+    found = [note.message for note in report_on_atari.notes if note.where == "montezuma_revenge/oracle/seed-0"]
+    assert any("50 of 200 windows of scalars are there" in message for message in found)
+
+
+def test_the_report_on_atari_calls_random_play_by_its_name_and_compares_nothing(report_on_atari: Report) -> None:
+    page = report_on_atari.page.read_text()
+    assert "Montezuma’s Revenge: random play" in page
+    assert "Montezuma’s Revenge: Oracle" in page
+    assert "ε‑greedy, 20 seeds" not in page
+    assert report_on_atari.lead[0].startswith("Nothing is compared here")
+    folder = report_on_atari.page.parent / "tables"
+    for name in ("final_scores", "against_epsilon_greedy", "claims", "aggregates"):
+        assert len((folder / f"{name}.csv").read_text().splitlines()) <= 1, name

@@ -22,6 +22,7 @@ from offpiste.analysis.names import frames_text, label
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import first_rewards
+from offpiste.methods import RANDOM_PLAY
 from offpiste.report.drawing import add_legend, grid_of_axes, new_figure, style, tidy
 from offpiste.report.look import INK, PUBLISHED_GREYS, SOLID, Look, looks
 from offpiste.store.parquet import from_parquet
@@ -99,11 +100,6 @@ def missing_runs(results: Results, *, needs_montezuma: bool) -> Iterator[str]:
             yield from unfinished(read_study(file), results)
 
 
-def is_random(run: Run) -> bool:
-    """Return whether a run never learned: its warm-up is longer than itself."""
-    return bool(run.settings["agent.min_history_steps"] * run.settings["world.frame_skip"] > run.target_frames)
-
-
 def is_short(run: Run) -> bool:
     """Return whether a run is one of the short ones, which only show that a method trains."""
     return run.game == MONTEZUMA and run.target_frames < MILLION
@@ -121,7 +117,7 @@ def explored(results: Results) -> tuple[list[Explored], list[Explored]]:
             )
             steps = rewards.get(run.name)
             reward = None if steps is None else steps * int(run.settings["world.frame_skip"])
-            found[not is_random(run)].append(Explored(run.name, tuple(cells), tuple(rooms), reward))
+            found[run.method != RANDOM_PLAY].append(Explored(run.name, tuple(cells), tuple(rooms), reward))
     return found
 
 
@@ -235,7 +231,7 @@ def draw_montezuma(results: Results, random: Sequence[Explored], others: Sequenc
         for axes, what in zip(grid_of_axes(figure, 1, 2, 2), ("cells", "rooms"), strict=True):
             for each in (*random, *others):
                 run = by_name[each.run]
-                look, width = (play, 0.6) if is_random(run) else (drawn[run.method], 1.4)
+                look, width = (play, 0.6) if run.method == RANDOM_PLAY else (drawn[run.method], 1.4)
                 frames, values = np.array(scalars(results, run)[what]).T
                 axes.plot(frames, values, color=look.colour, linewidth=width, linestyle=look.dashes)
                 if each.first_reward is not None:

@@ -46,6 +46,9 @@ class Method:
         return self.constants.get(worlds.find(game).constants, self.bonus)
 
 
+RANDOM_PLAY = "random play"
+"""What the analysis calls a run that never learns, whatever its method; no method can have a space in its name."""
+
 METHODS = {
     "epsilon_greedy": Method("ε-greedy", source="the paper", paper_settings=0),
     "noisy_nets": Method(

@@ -5,13 +5,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from offpiste.config import RunConfig, ScheduleConfig
+from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
 from offpiste.store import run_folder
 from offpiste.store.records import to_parquet
 from offpiste.store.rows import AttemptRow, EpisodeRow, IterationRow
 from offpiste.store.storage import Folder
 
 SCHEDULE = ScheduleConfig(iteration_steps=100)
+AGENT = AgentConfig(min_history_steps=20)
+"""Which learns within an iteration."""
 ITERATION_FRAMES = 400
 THREE = (1.0, 2.0, 3.0)
 """Returns of a run of three iterations, as `config_of` makes it."""
@@ -20,7 +22,10 @@ THREE = (1.0, 2.0, 3.0)
 def config_of(game: str = "freeway", method_name: str = "epsilon_greedy", seed: int = 0, **settings: Any) -> RunConfig:
     """Return the configuration of a run of short iterations."""
     return dataclasses.replace(
-        RunConfig(game=game, method=method_name, seed=seed, frames=ITERATION_FRAMES * 3, schedule=SCHEDULE), **settings
+        RunConfig(
+            game=game, method=method_name, seed=seed, frames=ITERATION_FRAMES * 3, schedule=SCHEDULE, agent=AGENT
+        ),
+        **settings,
     )
 
 

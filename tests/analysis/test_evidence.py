@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from offpiste.analysis.evidence import PAPER_FRAMES
+from offpiste.analysis.evidence import PAPER_FRAMES, gather_apart
+from offpiste.analysis.load import load
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import RunMismatch
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import SCHEDULE, config_of, write_run
+from tests.analysis.small_store import AGENT, SCHEDULE, config_of, write_run
 from tests.analysis.small_study import evidence_of, write_small_worlds, write_study
 
 
@@ -47,7 +48,7 @@ def test_tuning_on_a_game_outside_the_paper_may_have_a_protocol_of_its_own_too(s
 
 def test_unlike_protocols_on_the_games_of_the_paper_are_refused_or_told(store: Folder) -> None:
     write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
-    write_study(store, {("hero", "epsilon_greedy"): [2.0]}, agent=replace(RunConfig().agent, hidden_units=64))
+    write_study(store, {("hero", "epsilon_greedy"): [2.0]}, agent=replace(AGENT, hidden_units=64))
     with pytest.raises(RunMismatch, match=r"agent\.hidden_units is 512 in 1 and 64 in 1\. Put them .* --allow-mixed"):
         evidence_of(store)
     (warning,) = evidence_of(store, allow_mixed=True).mixed
@@ -70,6 +71,7 @@ def test_departures_from_the_protocol_of_the_paper_are_named(store: Folder) -> N
     write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
     departures = evidence_of(store).departures()
     assert departures == {
+        "agent.min_history_steps": ("20", 20_000),
         "schedule.iteration_steps": ("100", 250_000),
         "frames": ("1,200", "200,000,000"),
     }
@@ -127,3 +129,42 @@ def test_runs_stand_in_the_order_of_the_paper(store: Folder) -> None:
         ("hero", "epsilon_greedy", 1),
         ("hero", "cts", 0),
     ]
+
+
+def test_runs_that_were_not_made_alike_are_each_shown_by_themselves(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0], ("freeway", "cts"): [3.0]})
+    write_study(store, {("hero", "epsilon_greedy"): [4.0]}, agent=replace(AGENT, hidden_units=64))
+    write_study(store, {("deep_sea_6", "epsilon_greedy"): [5.0]})
+    evidence = gather_apart(load(store), store.location)
+    assert len(evidence.runs) == 5
+    assert [run.game for run in evidence.together] == ["deep_sea_6"]
+    assert evidence.scores.keys() == {key[0] for key in evidence.curves} == {"deep_sea_6"}
+    assert evidence.benchmarks == ()
+    assert [part.part for part in evidence.apart] == [1, 2, 3]
+    arms = [
+        (run.game, run.method, part.finals(run.game, run.method).tolist())
+        for part in evidence.apart
+        for run in part.runs[:1]
+    ]
+    assert arms == [
+        ("freeway", "epsilon_greedy", [1.0, 2.0]),
+        ("freeway", "cts", [3.0]),
+        ("hero", "epsilon_greedy", [4.0]),
+    ]
+    assert all(not part.verdicts and not part.benchmarks for part in evidence.apart)
+    assert [evidence.shows(game) for game in ("deep_sea_6", "freeway", "hero")] == [True, False, False]
+    assert [evidence.apart[2].shows(game) for game in ("deep_sea_6", "freeway", "hero")] == [False, False, True]
+
+
+def test_two_kinds_of_one_arm_are_apart_under_one_protocol_too(store: Folder) -> None:
+    for seed, scale in enumerate((0.1, 0.2, 0.1)):
+        write_run(store, config_of("pong", "cts", seed, bonus=BonusConfig("cts", scale=scale)), [float(seed)] * 3)
+    found = [part.finals("pong", "cts").tolist() for part in gather_apart(load(store), store.location).apart]
+    assert found == [[0.0, 2.0], [1.0]]
+
+
+def test_runs_that_were_made_alike_have_nothing_apart(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0]})
+    evidence = gather_apart(load(store), store.location)
+    assert evidence.apart == ()
+    assert evidence.finals("freeway", "epsilon_greedy").tolist() == [1.0, 2.0]

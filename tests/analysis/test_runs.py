@@ -8,11 +8,11 @@ import pytest
 from offpiste.analysis.load import load
 from offpiste.analysis.runs import differences
 from offpiste.analysis.summary import scores_by_game, summarise
-from offpiste.config import AgentConfig, BonusConfig
+from offpiste.config import BonusConfig, ExplorationConfig
 from offpiste.parsing import from_dict, to_dict
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import SCHEDULE, THREE, config_of, iteration_rows, write_run
+from tests.analysis.small_store import AGENT, SCHEDULE, THREE, config_of, iteration_rows, write_run
 from tests.test_fingerprints import LaterRun
 
 
@@ -65,7 +65,7 @@ def test_runs_of_one_protocol_are_comparable_whatever_their_game_method_and_seed
 def test_the_settings_in_which_protocols_differ_are_named(store: Folder) -> None:
     write_run(store, config_of(seed=0), THREE)
     write_run(store, config_of(seed=1), THREE)
-    write_run(store, config_of(seed=2, agent=AgentConfig(precision="bf16", hidden_units=64)), THREE)
+    write_run(store, config_of(seed=2, agent=replace(AGENT, precision="bf16", hidden_units=64)), THREE)
     runs = load(store).runs
     assert differences(runs) == (
         "these runs were not made alike: agent.hidden_units is 512 in 2 and 64 in 1; "
@@ -81,7 +81,9 @@ def test_a_run_from_before_a_setting_counts_as_one_that_has_it_at_its_default(
     monkeypatch.setattr("offpiste.config.RunConfig", LaterRun)
     write_run(store, from_dict(LaterRun, to_dict(config_of(seed=1))), THREE)
     assert differences(load(store).runs) == ""
-    write_run(store, from_dict(LaterRun, to_dict(config_of(seed=2)) | {"agent": {"double_q": True}}), THREE)
+    write_run(
+        store, from_dict(LaterRun, to_dict(config_of(seed=2)) | {"agent": to_dict(AGENT) | {"double_q": True}}), THREE
+    )
     assert differences(load(store).runs) == "these runs were not made alike: agent.double_q is False in 2 and True in 1"
 
 
@@ -122,3 +124,24 @@ def test_variants_are_arms_of_their_own(store: Folder) -> None:
     results = load(store)
     assert differences(results.runs) == ""
     assert sorted(scores_by_game(summarise(results))["freeway"]) == ["cts", "cts beta=0.2"]
+
+
+def test_a_run_that_ends_within_its_warm_up_is_random_play_unless_it_acts_otherwise(store: Folder) -> None:
+    """Of 300 steps, of which 301 would be the warm-up."""
+    never, just = (replace(AGENT, min_history_steps=steps) for steps in (300, 299))
+    noisy = ExplorationConfig(epsilon_start=0.0, epsilon_final=0.0, noisy=True)
+    for config in (
+        config_of(seed=0, agent=never),
+        config_of(seed=1, agent=just),
+        config_of(seed=2, agent=never, exploration=ExplorationConfig(epsilon_start=0.5)),
+        config_of("freeway", "noisy_nets", 3, agent=never, exploration=noisy),
+        config_of("freeway", "cts", 4, agent=never, bonus=BonusConfig("cts")),
+    ):
+        write_run(store, config, THREE)
+    assert {run.seed: run.method for run in load(store).runs} == {
+        0: "random play",
+        1: "epsilon_greedy",
+        2: "epsilon_greedy",
+        3: "noisy_nets",
+        4: "cts",
+    }

@@ -55,16 +55,18 @@ def test_zero_frames_are_refused(store: Path, capsys: pytest.CaptureFixture[str]
     assert "--frames must be > 0, got 0" in capsys.readouterr().err
 
 
-def test_runs_whose_settings_differ_are_refused_unless_allowed(
+def test_runs_whose_settings_differ_are_pooled_only_where_that_is_asked_for(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for seed, scale in enumerate((0.1, 0.2)):
         config = config_of("pong", "cts", seed, bonus=BonusConfig(name="cts", scale=scale))
         write_run(Folder(store), config, [1.0, 1.0, 1.0])
-    argv = ["report", str(store), "--out", str(tmp_path / "page")]
-    assert main(argv) == 1
-    assert "bonus.scale is 0.1 in 1 and 0.2 in 1" in capsys.readouterr().err
-    assert main([*argv, "--allow-mixed"]) == 0
+    for more, figures in (([], {"game_pong_1.png", "game_pong_2.png"}), (["--allow-mixed"], {"game_pong.png"})):
+        out = tmp_path / f"page{len(more)}"
+        assert main(["report", str(store), "--out", str(out), *more]) == 0
+        found = {file.name for file in (out / "figures").glob("game_pong*.png")}
+        assert {name for name in found if "cells" not in name} == figures
+    assert "Nothing is compared here" in capsys.readouterr().out
 
 
 def test_published_curves_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

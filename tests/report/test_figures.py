@@ -196,3 +196,19 @@ def test_no_figure_touches_the_global_state_of_pyplot() -> None:
     program = "import sys, offpiste.report.page\nprint('matplotlib.pyplot' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
+
+
+def test_the_axes_of_one_run_reach_from_random_play_and_from_its_first_frame(store: Folder) -> None:
+    """One score has no spread, and one point of a curve no length."""
+    write_run(store, config_of(MONTEZUMA, frames=400), [1.6])
+    curves, scores = game_figure(evidence_of(store), MONTEZUMA).figure.axes
+    for axes in (curves, scores):
+        low, high = axes.get_ylim()
+        assert low < 0.0 < 1.6 < high
+    assert curves.get_xlim()[0] == 0.0
+
+
+def test_an_axis_of_scores_that_are_all_those_of_random_play_is_a_point_high(store: Folder) -> None:
+    write_run(store, config_of(MONTEZUMA), [0.0])
+    for axes in game_figure(evidence_of(store), MONTEZUMA).figure.axes:
+        assert axes.get_ylim() == pytest.approx((-0.05, 1.05))

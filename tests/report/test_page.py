@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,12 +13,12 @@ import pytest
 
 from offpiste.analysis.comparisons import against_baseline
 from offpiste.config import BonusConfig
-from offpiste.errors import RunMismatch, StoreError
+from offpiste.errors import StoreError
 from offpiste.report.page import Report, build
 from offpiste.report.sentences import lead_sentences, scope, what_was_run
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
-from tests.analysis.small_store import config_of, write_run
+from tests.analysis.small_store import AGENT, config_of, write_run
 from tests.analysis.small_study import evidence_of, import_curves, write_small_worlds, write_study
 
 THREE = [1.0, 2.0, 3.0]
@@ -202,12 +203,39 @@ def test_a_report_is_made_from_a_disk_and_from_s3(folder: Folder, tmp_path: Path
     assert "4 runs, all complete: ε-greedy and CTS on Pong." in Page(report.page).text
 
 
-def test_unlike_runs_are_refused_and_told_of_where_they_are_allowed(store: Folder, tmp_path: Path) -> None:
+def test_unlike_runs_are_each_shown_by_themselves_and_nothing_goes_across_them(store: Folder, tmp_path: Path) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [0.0] * 9, ("freeway", "cts"): [20.0] * 9})
+    write_study(store, {("hero", "epsilon_greedy"): [1.0]}, agent=replace(AGENT, hidden_units=64))
+    report = build(store, tmp_path / "report")
+    page = Page(report.page)
+    assert report.lead == ["Nothing is compared here: these runs were not made alike."]
+    assert "19 runs, all complete: ε-greedy and CTS on Freeway and Hero." in page.text
+    assert "The runs on Freeway and Hero were not made alike." in page.text
+    assert {"game_freeway_1", "game_freeway_2", "game_hero_3"} <= {*page.ids}
+    for heading in ("Freeway: ε-greedy", "Freeway: CTS", "Hero: ε-greedy"):
+        assert heading in page.text
+    assert not {"findings", "comparisons", "across", "paper"} & {*page.ids}
+    for name in ("final_scores", "against_epsilon_greedy", "claims", "aggregates"):
+        assert len((report.page.parent / "tables" / f"{name}.csv").read_text().splitlines()) <= 1, name
+    kinds = {note.kind for note in report.notes}
+    assert "shown by itself" in kinds
+    assert not {"mixed protocols", "missing game", "missing methods"} & kinds
+
+
+def test_games_that_were_made_alike_are_compared_beside_others_that_were_not(store: Folder, tmp_path: Path) -> None:
+    write_study(store, {("deep_sea_6", "epsilon_greedy"): [0.0] * 9, ("deep_sea_6", "cts"): [20.0] * 9})
+    for seed, scale in enumerate((0.1, 0.2)):
+        write_run(store, config_of("pong", "rnd", seed, bonus=BonusConfig(name="cts", scale=scale)), THREE)
+    report = build(store, tmp_path / "report")
+    assert "CTS does better on Deep Sea" in " ".join(report.lead)
+    rows = (report.page.parent / "tables" / "against_epsilon_greedy.csv").read_text()
+    assert "RND" not in rows
+    assert {"game_deep_sea_6", "game_pong_1", "game_pong_2"} <= {*Page(report.page).ids}
+
+
+def test_unlike_runs_are_taken_together_where_that_is_allowed(store: Folder, tmp_path: Path) -> None:
     write_study(store, {("pong", "cts"): [1.0]}, bonus=BonusConfig(name="cts", scale=0.1))
     write_run(store, config_of("pong", "cts", 1, bonus=BonusConfig(name="cts", scale=0.2)), THREE)
-    with pytest.raises(RunMismatch, match=r"bonus\.scale is 0\.1 in 1 and 0\.2 in 1"):
-        build(store, tmp_path / "report")
-    assert not (tmp_path / "report").exists()
     report = build(store, tmp_path / "report", allow_mixed=True)
     page = Page(report.page)
     assert "Unlike runs were taken together" in page.text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from offpiste.analysis.evidence import Evidence
-from offpiste.analysis.names import frames_text
+from offpiste.analysis.names import frames_text, label, ordered_games, title
 from offpiste.analysis.runs import Run
 from offpiste.analysis.stats import min_seeds
 from offpiste.worlds.scores import reference_scores
@@ -52,9 +52,11 @@ def notes(evidence: Evidence) -> list[Note]:
     """Return all weak points, what could not be read first."""
     found = [Note(warning.kind, warning.where, warning.message) for warning in evidence.results.warnings]
     found += [Note("mixed protocols", "all", message) for message in evidence.mixed]
-    for look in (_departures, _readings, _unfinished, _scoreless, _seeds, _games, _clipped):
-        found += look(evidence)
-    return found
+    found += [*_apart(evidence), *_departures(evidence), *_readings(evidence)]
+    for group in evidence.groups:
+        for look in (_thinned, _unfinished, _scoreless, _seeds, _games, _clipped):
+            found += look(group)
+    return list(dict.fromkeys(found))
 
 
 def seams(evidence: Evidence) -> list[Seams]:
@@ -83,6 +85,24 @@ def _change(before: Attempt, now: Attempt) -> str:
     return ", ".join(f"{name} {getattr(before, name)} → {getattr(now, name)}" for name in names)
 
 
+def _apart(evidence: Evidence) -> Iterator[Note]:
+    for group in evidence.apart:
+        games = ", ".join(map(title, ordered_games(run.game for run in group.runs)))
+        message = "not every run on these games was made alike, so it is shown by itself and compared with nothing"
+        yield Note("shown by itself", f"{label(group.runs[0].method)} on {games}", message)
+
+
+def _thinned(evidence: Evidence) -> Iterator[Note]:
+    for curves in evidence.curves.values():
+        for name, left in curves.thinned.items():
+            there, all_of_them = left.windows
+            message = f"{there:,} of {all_of_them:,} windows of scalars are there, so its return is drawn by iterations"
+            lost = round(left.returned[1] - left.returned[0], 6)
+            if lost:
+                message += f"; {lost:,g} of {left.returned[1]:,g} points came in episodes that are not there"
+            yield Note("records that are missing", name, message)
+
+
 def _departures(evidence: Evidence) -> Iterator[Note]:
     departures = evidence.departures()
     if departures:
@@ -98,7 +118,7 @@ def _readings(evidence: Evidence) -> Iterator[Note]:
 
 
 def _unfinished(evidence: Evidence) -> Iterator[Note]:
-    for run in evidence.results.runs:
+    for run in (run for run in evidence.results.runs if run.name in evidence.summaries):
         reached = evidence.summaries[run.name].reached
         if not run.complete:
             message = f"{run.state}, at {run.frames:,} of {run.target_frames:,} frames"  # it may lack one step
@@ -121,7 +141,7 @@ def _scoreless(evidence: Evidence) -> Iterator[Note]:
 
 
 def _seeds(evidence: Evidence) -> Iterator[Note]:
-    for (game, method), begun in Counter((run.game, run.method) for run in evidence.runs).items():
+    for (game, method), begun in Counter((run.game, run.method) for run in evidence.together).items():
         scores = evidence.finals(game, method)
         where = f"{game}/{method}"
         if scores.size == 0:
@@ -141,12 +161,12 @@ def _games(evidence: Evidence) -> Iterator[Note]:
         if not reference_scores(game).known:
             message = "no reference scores are known: in no aggregate and no finding, differences in points"
             yield Note("no reference scores", game, message)
-    begun = {run.game for run in evidence.runs}
+    begun, together = ({run.game for run in runs} for runs in (evidence.runs, evidence.together))
     for game in (game for each in evidence.benchmarks for game in each.games) if begun else ():
         lacking = [method for method in evidence.methods if not evidence.finals(game, method).size]
         if game not in begun:
             yield Note("missing game", game, "no run")
-        elif lacking:
+        elif lacking and game in together:
             yield Note("missing methods", game, f"no seed that counts of {', '.join(lacking)}")
 
 

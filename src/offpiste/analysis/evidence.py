@@ -8,7 +8,7 @@ Which findings are judged follows from the games: those of each benchmark that a
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from offpiste.analysis.names import ordered_games, ordered_methods
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.reference import Published
 from offpiste.analysis.results import Results
-from offpiste.analysis.runs import Run, differences
+from offpiste.analysis.runs import Run, arms_by_protocol, differences
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
@@ -40,7 +40,7 @@ class Evidence:
     store: str
     results: Results
     runs: tuple[Run, ...]
-    """Those that test a method with its own constants."""
+    """Those that test a method with its own constants, those in `apart` among them."""
     tuning: tuple[Run, ...]
     horizons: dict[str, int]
     """By game, the frame at which runs are compared."""
@@ -64,17 +64,36 @@ class Evidence:
     """By name of the benchmark."""
     mixed: tuple[str, ...]
     """What differs between runs that were nevertheless taken together."""
+    apart: "tuple[Evidence, ...]" = ()
+    """Of runs that were not made alike, each arm under each protocol by itself, judged by no benchmark."""
+    part: int = 0
+    """The number of such a part, from 1; 0 for what is taken together."""
+
+    @property
+    def together(self) -> list[Run]:
+        """The runs that test and are taken together here."""
+        return [run for run in self.runs if run.name in self.summaries]
 
     @property
     def methods(self) -> list[str]:
-        """The methods with runs, in their order."""
-        return ordered_methods(run.method for run in self.runs)
+        """The methods with runs that are taken together here, in their order."""
+        return ordered_methods(run.method for run in self.together)
 
     @property
     def games(self) -> list[str]:
         """The games with runs or published curves, in their order."""
         published = (found.game for found in self.results.published)
         return ordered_games([*(run.game for run in self.runs), *published])
+
+    @property
+    def groups(self) -> "tuple[Evidence, ...]":
+        """What is taken together, and each part that is not."""
+        return (self, *self.apart)
+
+    def shows(self, game: str) -> bool:
+        """Whether there is anything on a game: runs that are taken together here, or published curves and no run."""
+        begun = {run.game for run in self.runs}
+        return game in {run.game for run in self.together} or (not self.part and game not in begun)
 
     def published(self, game: str) -> list[Published]:
         """Return the published curves of a game; series that are not of our agent are left to the tables."""
@@ -129,7 +148,7 @@ class Evidence:
                 here = {repr(run.settings.get(f"{table}.{key}")) for run in runs}
                 if here - {repr(value)}:
                     found[f"{table}.{key}"] = (" or ".join(sorted(here)), value)
-        ends = {self.horizons[run.game] for run in runs}
+        ends = {group.horizons[run.game] for group in self.groups for run in group.together if run.game in GAMES}
         if ends - {PAPER_FRAMES}:
             found["frames"] = (" or ".join(f"{end:,}" for end in sorted(ends)), f"{PAPER_FRAMES:,}")
         return found
@@ -138,7 +157,7 @@ class Evidence:
         """Return why published scores of our agent and protocol cannot be compared with ours; empty if they can."""
         if not any(run.game in GAMES for run in self.runs):
             return "there is no run of ours to compare with"
-        if self.mixed:
+        if self.mixed or self.apart:
             return "our runs mix protocols"
         departures = self.departures()
         if not departures:
@@ -190,6 +209,20 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
         mixed=mixed,
     )
+
+
+def gather_apart(results: Results, store: str, *, frames: int | None = None) -> Evidence:
+    """Take the runs of a store together where they were made alike, and of the others each arm by itself."""
+    ordered = _ordered(results.runs)
+    runs = tuple(run for run in ordered if not run.variant)
+    unlike = [group for group in _comparisons(runs) if differences(group)]
+    aside = {run.name for group in unlike for run in group}
+    alike = replace(results, runs=tuple(run for run in results.runs if run.name not in aside))
+    apart = []
+    for part, own in enumerate((own for group in unlike for own in arms_by_protocol(group)), start=1):
+        found = gather(replace(results, runs=tuple(own)), store, frames=frames)
+        apart.append(replace(found, benchmarks=(), verdicts={}, part=part))
+    return replace(gather(alike, store, frames=frames), results=results, runs=runs, apart=tuple(apart))
 
 
 def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:

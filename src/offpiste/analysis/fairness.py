@@ -11,7 +11,7 @@ from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
 from offpiste.analysis.scores import statistic_of
 from offpiste.config import identity
-from offpiste.methods import METHODS, PAPER_METHODS, base_run
+from offpiste.methods import METHODS, PAPER_METHODS, RANDOM_PLAY, base_run
 from offpiste.seeding import stream
 
 
@@ -59,7 +59,8 @@ class Variant:
 
 def tunings(evidence: Evidence) -> list[Tuning]:
     """Return the tuning of each method."""
-    return [_tuning(evidence, method) for method in ordered_methods(run.method for run in evidence.results.runs)]
+    methods = ordered_methods(run.method for run in evidence.results.runs)
+    return [_tuning(evidence, method) for method in methods if method != RANDOM_PLAY]
 
 
 def statements(evidence: Evidence, found: list[Tuning], tried: list[Variant]) -> list[str]:

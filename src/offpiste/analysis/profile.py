@@ -48,7 +48,7 @@ def cells(evidence: Evidence, benchmark: Benchmark, compared: Sequence[Contrast]
     """Return a cell for each method and game of a benchmark that have runs."""
     better = {(each.games[0], each.method) for each in compared if each.call == "better"}
     runs: dict[tuple[str, str], list[Summary]] = {}
-    for run in evidence.runs:
+    for run in evidence.together:
         if evidence.counts(evidence.summaries[run.name]):
             runs.setdefault((run.game, run.method), []).append(evidence.summaries[run.name])
     found = []

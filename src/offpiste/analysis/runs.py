@@ -1,11 +1,12 @@
 """What a run in a store is, what may be wrong there, and which runs may be drawn or averaged together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.config import PROTOCOL_TABLES, flatten, later_defaults
+from offpiste.config import PROTOCOL_TABLES, BonusConfig, flatten, later_defaults
+from offpiste.methods import RANDOM_PLAY
 from offpiste.store.documents import StoredRun
 
 PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version")
@@ -33,6 +34,7 @@ class Run:
     """The location of the store or bundle that it was read from."""
     game: str
     method: str
+    """As its settings name it, or random play if it ends before it would learn."""
     variant: str
     """What sets it apart from its method's own constants; empty outside of tuning."""
     seed: int
@@ -72,18 +74,29 @@ class Run:
 def run_of(name: str, store: str, stored: StoredRun) -> Run:
     """Return the run that a run.json describes."""
     config = stored.config
+    settings = later_defaults() | flatten(config) | {"results_version": stored.results_version}
     return Run(
         name=name,
         store=store,
         game=config["game"],
-        method=config["method"],
+        method=RANDOM_PLAY if plays_at_random(settings) else config["method"],
         variant=config.get("variant", ""),
         seed=config["seed"],
         protocol=stored.protocol_fingerprint,
         method_fingerprint=stored.method_fingerprint,
-        settings=later_defaults() | flatten(config) | {"results_version": stored.results_version},
+        settings=settings,
         target_frames=config["frames"],
         bonus_source=stored.bonus_source,
+    )
+
+
+def plays_at_random(settings: Mapping[str, Any]) -> bool:
+    """Whether a run without a bonus, by its settings, ends within its warm-up, in which ε stays 1."""
+    return bool(
+        settings["agent.min_history_steps"] * settings["world.frame_skip"] >= settings["frames"]
+        and settings["exploration.epsilon_start"] == 1.0
+        and not settings["exploration.noisy"]
+        and settings["bonus.name"] == BonusConfig.name
     )
 
 
@@ -101,6 +114,14 @@ def differences(runs: Sequence[Run]) -> str:
             ]
     listed = "; ".join(f"{key} is {_counted(values)}" for key, values in sorted(differing.items()))
     return f"these runs were not made alike: {listed}" if listed else ""
+
+
+def arms_by_protocol(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return runs in groups that were each made alike: those of one arm under one protocol."""
+    groups: dict[tuple[str | None, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[run.arm, run.protocol, run.method_fingerprint, run.bonus_source].append(run)
+    return [*groups.values()]
 
 
 def _differing(runs: Sequence[Run], mark: str, prefixes: tuple[str, ...]) -> dict[str, list[Any]]:

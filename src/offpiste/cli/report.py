@@ -19,7 +19,7 @@ NEEDED = ("duckdb", "jinja2", "matplotlib", "scipy")
 @dataclass(frozen=True)
 class Arguments:
     """Write a report on all runs below a folder: a self-contained index.html, figures as PDF and PNG, tables as CSV.
-    Unfinished runs are included, and marked.
+    Unfinished runs are included, and marked; runs that were not made alike are shown, but not compared.
     """
 
     store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
@@ -32,7 +32,8 @@ class Arguments:
     frames: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Compare runs at this frame instead of at the end of the longest complete run."""
     allow_mixed: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Pool runs whose settings differ; the report lists the differences."""
+    """Pool runs whose settings differ, and list the differences; otherwise each method is shown by itself, and
+    nothing is compared."""
 
 
 def main(arguments: Arguments) -> int:

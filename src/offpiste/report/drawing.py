@@ -122,8 +122,17 @@ def tidy(axes: Axes, title: str = "", ylabel: str = "", *, frames: bool = False)
     if frames:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: frames_text(value) if value >= 0 else ""))
+        axes.set_xlim(left=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
+
+
+def reach(axes: Axes, level: float) -> None:
+    """Have the y axis reach from what is drawn to a level, and over one point at least: one run is no scale."""
+    ends = axes.dataLim.intervaly
+    low, high = (extreme([level, *ends[np.isfinite(ends)]]) for extreme in (min, max))
+    high = max(high, low + 1.0)
+    axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
 def draw_curves(axes: Axes, curves: Curves, look: Look, detail: Detail) -> None:
@@ -150,6 +159,13 @@ def draw_curves(axes: Axes, curves: Curves, look: Look, detail: Detail) -> None:
         markevery=1 if len(frames) <= _POINTS_WITH_MARKS else (every // 2, every),
         markeredgewidth=0,
     )
+
+
+def draw_rewarded(axes: Axes, curves: Curves, look: Look) -> None:
+    """Draw the rewarded episodes that are left of runs whose windows are not all there."""
+    found = [point for left in curves.thinned.values() for point in left.rewarded]
+    if found:
+        axes.plot(*zip(*found, strict=True), color=look.colour, marker="*", markersize=8, linestyle="", alpha=0.75)
 
 
 def draw_seeds(axes: Axes, frames: Array, returns: Array, look: Look, *, width: float, alpha: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from offpiste.analysis.curves import Curves
+from offpiste.analysis.curves import Curves, Thinned
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.names import frames_text, label, title
 from offpiste.analysis.paper import HARD, MONTEZUMA
@@ -17,9 +17,11 @@ from offpiste.report.drawing import (
     add_legend,
     draw_curves,
     draw_published,
+    draw_rewarded,
     draw_seeds,
     grid_of_axes,
     new_figure,
+    reach,
     short,
     style,
     tidy,
@@ -132,7 +134,7 @@ def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
 
 def game_figure(evidence: Evidence, game: str) -> Drawing:
     """Return a game's curves with every seed, final scores as points, and published curves beside if not among them."""
-    name = file_name(game)
+    name = file_name(game, evidence.part)
     published = evidence.published(game)
     apart = [] if overlaid(evidence, game) else published
     scored = [method for method in evidence.methods if evidence.finals(game, method).size]
@@ -153,6 +155,11 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
     sentences = [_ABOUT[detail] if ours else "No run of ours has a curve here."]
     if any(curves.windows for (name, _), curves in evidence.curves.items() if name == game):
         sentences.append("Runs of few iterations are drawn by windows of some thousand steps.")
+    thinned = [
+        left for (name, _), curves in evidence.curves.items() if name == game for left in curves.thinned.values()
+    ]
+    if thinned:
+        sentences.append(_left(thinned))
     if scored:
         at = frames_text(evidence.horizons[game])
         sentences.append(f"Points are the final scores at {at} frames, one per seed, with their median.")
@@ -160,6 +167,19 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
     if apart:
         sentences.append(f"Ours end at {frames_text(ours)} frames, where the published curves have hardly begun.")
     return Drawing(name, title(game), " ".join(sentences), figure)
+
+
+def _left(thinned: Sequence[Thinned]) -> str:
+    """Return what is drawn of runs whose windows are not all there, and what is not."""
+    lost = sum(left.returned[1] - left.returned[0] for left in thinned)
+    total = sum(left.returned[1] for left in thinned)
+    runs = "one of these runs" if len(thinned) == 1 else f"{len(thinned)} of these runs"
+    said = f"The records of {runs} lack windows, so returns are drawn by iterations, which are whole."
+    if any(left.rewarded for left in thinned):
+        said += " Stars are single episodes with a reward, at their return."
+    if round(lost, 6):
+        said += f" Of {total:,g} points in all, {lost:,g} came in episodes that are not in the records."
+    return said
 
 
 def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
@@ -171,7 +191,7 @@ def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
     }
     if not found:
         return None
-    name = f"{file_name(game)}_cells"
+    name = f"{file_name(game, evidence.part)}_cells"
     drawn = looks(evidence.methods)
     with style(name):
         figure = new_figure(2.9)
@@ -202,7 +222,9 @@ def _draw_game(evidence: Evidence, axes: Axes, game: str, detail: Detail) -> Non
     for method in evidence.methods:
         if (game, method) in evidence.curves:
             draw_curves(axes, evidence.curves[game, method], drawn[method], detail)
+            draw_rewarded(axes, evidence.curves[game, method], drawn[method])
     tidy(axes, short(title(game)), "return", frames=True)
+    reach(axes, _random_play(game))
 
 
 def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[str]) -> None:
@@ -215,6 +237,7 @@ def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[st
         axes.plot(column + spread, scores, **points)
         axes.plot([column - 0.32, column + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
     tidy(axes, "evaluation" if evidence.measures.get(game) == "evaluation" else "final score")
+    reach(axes, _random_play(game))
     low, high = axes.get_ylim()
     scale = reference_scores(game)
     for score, what in ((scale.random, "random"), (scale.top, scale.label)):
@@ -225,6 +248,12 @@ def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[st
     axes.set_xticks(range(len(methods)), names, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.6, len(methods) - 0.4)
     axes.grid(visible=False, axis="x")
+
+
+def _random_play(game: str) -> float:
+    """Return what random play scores, or 0 where that is not known."""
+    scale = reference_scores(game)
+    return scale.random if scale.known else 0.0
 
 
 def _legend(evidence: Evidence, games: Iterable[str], published: Iterable[Published] = ()) -> list[Look]:

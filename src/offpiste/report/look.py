@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offpiste.analysis.names import label, ordered_methods
+from offpiste.methods import RANDOM_PLAY
 
 INK = "#1b1d21"
 MUTED = "#5c626c"
@@ -64,6 +65,7 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "oracle": (MUTED, DASHED, "<"),
     "oracle_episodic": (MUTED, DOTTED, ">"),
     "oracle_product": (MUTED, DASH_DOTTED, "h"),
+    RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [
     (colour, dashes, marker)
@@ -119,8 +121,10 @@ def series_look(series: str) -> Look:
     return Look(_SERIES.get(series, f"{series}, published"), PUBLISHED_GREYS[number], dashes, "")
 
 
-def file_name(game: str) -> str:
+def file_name(game: str, part: int = 0) -> str:
     """Return the name of a game's files and of its anchor on the page; a game may be called anything in a store."""
+    if part:
+        return f"{file_name(game)}_{part}"
     if re.fullmatch(r"[a-z0-9_]{1,60}", game):
         return f"game_{game}"
     kept = re.sub(r"[^a-z0-9_]+", "-", game.lower())[:40]

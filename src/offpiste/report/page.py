@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from offpiste.analysis import caveats, comparisons, fairness
-from offpiste.analysis.evidence import Evidence, gather
+from offpiste.analysis.evidence import Evidence, gather, gather_apart
 from offpiste.analysis.findings import MARGIN
 from offpiste.analysis.load import load
 from offpiste.analysis.names import spell_out, title
@@ -34,7 +34,7 @@ from offpiste.report import (
     tables,
 )
 from offpiste.report.drawing import Drawing, save
-from offpiste.report.sentences import count_of, lead_sentences, scope, what_was_run
+from offpiste.report.sentences import count_of, lead_sentences, part_of, scope, what_was_run
 from offpiste.store.outputs import replacing
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
@@ -75,7 +75,10 @@ def build(
     """
     folder = store if isinstance(store, Folder) else Folder(store)
     results = load(folder, *beside)
-    evidence = gather(results, folder.location, allow_mixed=allow_mixed, frames=frames)
+    if allow_mixed:
+        evidence = gather(results, folder.location, allow_mixed=True, frames=frames)
+    else:
+        evidence = gather_apart(results, folder.location, frames=frames)
     out = Path(out)
     others = [location for location in results.stores if location != folder.location]
     command = ["offpiste", "report", evidence.store, *(["--beside", *others] if others else []), "--out", str(out)]
@@ -121,8 +124,12 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         "protocol": settings.protocol_table(evidence.results.runs),
         "methods": settings.methods_table(evidence.runs),
     }
-    of_games = {game: tables.game_table(evidence, game) for game in evidence.games}
-    for table in (*made.values(), *of_games.values()):
+    of_games = [
+        (group, game, tables.game_table(group, game))
+        for game in evidence.games
+        for group in (each for each in evidence.groups if each.shows(game))
+    ]
+    for table in (*made.values(), *(table for _, _, table in of_games)):
         (out / "tables" / f"{table.name}.csv").write_text(tables.to_csv(table), encoding="utf-8")
     every_command = [train_command(run.settings, run.target_frames) for run in evidence.results.runs]
     (out / "commands.txt").write_text("".join(f"{line}\n" for line in every_command), encoding="utf-8")
@@ -136,10 +143,10 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     across += [overviews.improvement_by_world_figure(evidence, by_world)] if by_world else []
     drawn = {each["about"].name for each in paper}
     games = []
-    for game, table in of_games.items():
-        shown = [figures.game_figure(evidence, game)] if figures.has_curves(evidence, game) else []
-        shown += [found] if (found := figures.cells_figure(evidence, game)) else []
-        games.append((game, table, [saved(drawing) for drawing in shown]))
+    for group, game, table in of_games:
+        shown = [figures.game_figure(group, game)] if figures.has_curves(group, game) else []
+        shown += [found] if (found := figures.cells_figure(group, game)) else []
+        games.append((game, *part_of(group), table, [saved(drawing) for drawing in shown]))
     page = _template().render(
         about,
         version=version("offpiste"),

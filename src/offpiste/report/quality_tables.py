@@ -68,7 +68,7 @@ def notes_table(found: list[Note]) -> Table:
 
 def seeds_table(evidence: Evidence) -> Table:
     """Return the seeds of each method on each game that count, out of those begun."""
-    begun = Counter((run.game, run.method) for run in evidence.runs)
+    begun = Counter((run.game, run.method) for run in evidence.together)
 
     def cell(game: str, method: str) -> str | None:
         all_of_them, done = begun[game, method], evidence.finals(game, method).size

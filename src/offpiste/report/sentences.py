@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from offpiste.analysis.comparisons import Contrast
 from offpiste.analysis.evidence import PAPER_FRAMES, Evidence
 from offpiste.analysis.findings import Benchmark
-from offpiste.analysis.names import label, ordered_games, title
+from offpiste.analysis.names import label, ordered_games, ordered_methods, title
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 from offpiste.analysis.stats import min_seeds
@@ -26,13 +26,17 @@ def what_was_run(evidence: Evidence) -> str:
         done = "complete" if complete else "not complete"
     else:
         done = f"{'all' if complete == count else complete} complete"
-    methods = [label(method) for method in evidence.methods]
+    methods = [label(method) for method in ordered_methods(run.method for run in evidence.runs)]
     games = [title(game) for game in ordered_games(run.game for run in evidence.runs)]
-    kinds = [
-        _and(names) if len(names) <= _FEW_NAMES else count_of(len(names), what)
-        for names, what in ((methods, "method"), (games, "game"))
-    ]
-    return f"{count_of(count, 'run')}, {done}: {' on '.join(kinds)}."
+    return f"{count_of(count, 'run')}, {done}: {_named(methods, 'method')} on {_named(games, 'game')}."
+
+
+def part_of(evidence: Evidence) -> tuple[str, str]:
+    """Return the method of runs that are shown by themselves, and how they were made; nothing for all others."""
+    if not evidence.part:
+        return "", ""
+    run = evidence.runs[0]
+    return label(run.method), f"protocol {run.protocol}, method {run.method_fingerprint}"
 
 
 def scope(evidence: Evidence) -> list[str]:
@@ -50,7 +54,14 @@ def scope(evidence: Evidence) -> list[str]:
         what = f"differ in {count_of(len(departures), 'setting')}"
         if "frames" in departures:
             what = f"end at {departures['frames'][0]} frames, not {PAPER_FRAMES:,}"
-        said.append(f"These are not the paper’s runs: they {what}. A verdict on its findings is about them only.")
+        only = " A verdict on its findings is about them only." if PAPER in evidence.benchmarks else ""
+        said.append(f"These are not the paper’s runs: they {what}.{only}")
+    if evidence.apart:
+        names = [title(game) for game in ordered_games(run.game for part in evidence.apart for run in part.runs)]
+        said.append(
+            f"The runs on {_named(names, 'game')} were not made alike. Each method is shown by itself, protocol by "
+            "protocol, and no score, average or finding goes across them."
+        )
     if evidence.mixed:
         said.append(f"Unlike runs were taken together (--allow-mixed): {'; '.join(evidence.mixed)}.")
     return said
@@ -65,6 +76,8 @@ def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: S
         kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
         more = "; what follows are published results that were imported" if evidence.results.published else ""
         return [f"There is nothing to judge yet: this store holds {kind}{more}."]
+    if not evidence.together:
+        return ["Nothing is compared here: these runs were not made alike."]
     open_ones = [each for each in evidence.benchmarks if not evidence.is_judged(each)]
     sentences = [_verdicts_in_short(evidence, each) for each in evidence.benchmarks if each not in open_ones]
     if compared or PAPER in evidence.benchmarks or not evidence.benchmarks:
@@ -128,6 +141,10 @@ def _beside_baseline(compared: Sequence[Contrast]) -> str:
 def count_of(number: int, what: str) -> str:
     """Return a number of things, as a phrase."""
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _named(names: Sequence[str], what: str) -> str:
+    return _and(names) if len(names) <= _FEW_NAMES else count_of(len(names), what)
 
 
 def _number(number: int) -> str:

@@ -141,7 +141,7 @@ def game_table(evidence: Evidence, game: str) -> Table:
         " (the paper’s sample efficiency); frames until the first reward; rooms and cells found. "
         f"Above {shown(threshold)}: share of seeds that score more ({about})."
     )
-    return table_of(file_name(game), scores_on(evidence, game), columns, note)
+    return table_of(file_name(game, evidence.part), scores_on(evidence, game), columns, note)
 
 
 def score_table(evidence: Evidence) -> Table:
@@ -208,7 +208,7 @@ def runs_table(evidence: Evidence) -> Table:
         "target frames": lambda each: each.run.target_frames,
         "state": lambda each: each.run.state,
         "complete": lambda each: each.run.complete,
-        "counted": lambda each: evidence.counts(each),
+        "counted": lambda each: each.run.name in evidence.summaries and evidence.counts(each),
         "final score": lambda each: each.final,
         "area": lambda each: each.area,
         "evaluation": lambda each: each.evaluation,
@@ -218,7 +218,8 @@ def runs_table(evidence: Evidence) -> Table:
         "protocol": lambda each: each.run.protocol,
         "method fingerprint": lambda each: each.run.method_fingerprint,
     }
-    return table_of("runs", (evidence.summaries[run.name] for run in evidence.results.runs), columns)
+    found = {name: summary for group in evidence.groups for name, summary in group.summaries.items()}
+    return table_of("runs", (found[run.name] for run in evidence.results.runs), columns)
 
 
 def seeds_needed_table(evidence: Evidence) -> Table:
