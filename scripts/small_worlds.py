@@ -8,7 +8,7 @@ runs of studies/small_worlds.toml are there, a part says how many are: the tests
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def main() -> int:
 
 def renewed(text: str, store: Path) -> str:
     """Return a page with each of its parts as the results have it."""
-    parts = {
+    parts: dict[str, Callable[[], str]] = {
         "hero": lambda: f"*{hero.caption(hero.read(_results(store)))}*\n",
         "answers": lambda: answers(store, FIRST_QUESTIONS),
         "scores": lambda: scores(store, DIFFER),
