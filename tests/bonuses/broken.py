@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from offpiste.bonuses.base import Context, Transition
+from offpiste.neural import load_module, save_module
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Good:
 class GoodLearner(Good):
     """Pays less the more it has learned from batches of the replay."""
 
+    pays_for = "state"
     learned = 0.0
 
     def observe(self, transition: Transition) -> Any:
@@ -89,6 +91,137 @@ class GoodEpisodic(Good):
 
 class WithOddOptions(Good):
     Options = {"noise": 0.1}  # noqa: RUF012
+
+
+class GoodNovelty(Good):
+    """Pays where a step leads to a rarer frame for the first time in the episode (after NovelD)."""
+
+    scope: Any = "both"
+    pays_for: Any = "next_state"
+    novelty_of_state, novelty_of_next_state = -0.5, 1.0
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.visited: set[int] = set()
+
+    def observe(self, transition: Transition) -> Any:
+        self.steps += 1
+        state, next_state = (zlib.crc32(each[-1].tobytes()) for each in (transition.state, transition.next_state))
+        for code in (state, next_state):
+            self.counts[code] = self.counts.get(code, 0) + 1
+        paid = self.novelty_of_state * self.novelty(state) + self.novelty_of_next_state * self.novelty(next_state)
+        visit = self.key(transition.next_state[-1].tobytes())
+        paid = 0.0 if visit in self.visited else max(paid, 0.0)
+        self.visited = set() if transition.over else {*self.visited, visit}
+        return paid
+
+    def novelty(self, code: int) -> float:
+        return 1.0 / math.sqrt(self.counts[code])
+
+    def key(self, frame: bytes) -> int:
+        return zlib.crc32(frame)
+
+    def state(self) -> Any:
+        return super().state() | {"visited": sorted(self.visited)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        self.visited = set(state["visited"])
+
+
+class GoodPredictor:
+    """Pays the error of a linear layer that learns another; frames are centred by their running mean."""
+
+    Options: Any = GoodOptions
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        pixels = math.prod(context.frame_shape)
+        self.target, self.predictor = torch.nn.Linear(pixels, 16), torch.nn.Linear(pixels, 16)
+        self.optimizer = torch.optim.Adam(self.predictor.parameters(), 3e-4)
+        self.mean, self.steps = np.zeros(context.frame_shape, np.float32), 0
+
+    def observe(self, transition: Transition) -> Any:
+        self.steps += 1
+        self.mean = self.mean + (transition.frame - self.mean) / np.float32(self.steps)
+        error = self.error(transition.frame[None])
+        self.descend(error)
+        return float(error.detach())
+
+    def error(self, frames: NDArray[Any]) -> torch.Tensor:
+        inputs = torch.from_numpy((frames - self.mean) / np.float32(255.0)).flatten(1)
+        difference: torch.Tensor = self.predictor(inputs) - self.target(inputs).detach()
+        return difference.square().sum(1).mean()
+
+    def descend(self, error: torch.Tensor) -> None:
+        self.optimizer.zero_grad()
+        error.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+
+    def state(self) -> Any:
+        layers = save_module(self.predictor, self.optimizer, "predictor/") | save_module(self.target, prefix="target/")
+        return {**layers, "mean": self.mean, "steps": self.steps}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        load_module(state, self.predictor, self.optimizer, "predictor/")
+        load_module(state, self.target, prefix="target/")
+        self.mean, self.steps = state["mean"], state["steps"]
+
+
+class GoodReplayPredictor(GoodPredictor):
+    """The same, learned from batches of the replay, and paid after some steps, as statistics must settle first."""
+
+    unpaid_steps = 250
+
+    def observe(self, transition: Transition) -> Any:
+        self.steps += 1
+        with torch.no_grad():
+            return float(self.error(transition.frame[None])) if self.steps > self.unpaid_steps else 0.0
+
+    def learn(self, batch: Any) -> None:
+        if self.steps >= self.unpaid_steps:
+            self.descend(self.error(self.learned(batch)))
+
+    def learned(self, batch: Any) -> Any:
+        return batch.states[:, -1]
+
+
+class GoodForwardModel(GoodPredictor):
+    """Pays the error in predicting features of the next frame, by a linear layer for each action."""
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.actions = np.eye(context.action_count, dtype=np.float32)
+        pixels = math.prod(-(-length // 3) for length in context.frame_shape)
+        self.target = torch.nn.Linear(pixels, 16)
+        self.predictor = torch.nn.Linear(pixels * context.action_count, 16)
+        self.optimizer = torch.optim.Adam(self.predictor.parameters(), 3e-4)
+
+    def observe(self, transition: Transition) -> Any:
+        with torch.no_grad():
+            action, next_frame = np.array([transition.action]), transition.next_state[-1:]
+            return float(self.prediction_error(transition.frame[None], action, next_frame))
+
+    def learn(self, batch: Any) -> None:
+        self.descend(self.prediction_error(batch.states[:, -1], self.taken(batch), self.following(batch)))
+
+    def taken(self, batch: Any) -> Any:
+        return batch.actions[:, 0]
+
+    def following(self, batch: Any) -> Any:
+        return batch.frames[:, batch.stack]
+
+    def prediction_error(self, frames: Any, actions: Any, next_frames: Any) -> torch.Tensor:
+        flat, next_flat = (
+            each[:, ::3, ::3].reshape(len(each), -1) / np.float32(255.0) for each in (frames, next_frames)
+        )
+        by_action = flat[:, None, :] * self.actions[actions][:, :, None]  # [batch, actions, pixels]
+        predicted = self.predictor(torch.from_numpy(by_action).flatten(1))
+        difference: torch.Tensor = predicted - self.target(torch.from_numpy(next_flat)).detach()
+        return difference.square().sum(1).mean()
+
+
+class WithoutOptions(Good):
+    Options = None
 
 
 @dataclass
@@ -266,6 +399,65 @@ class EndsTheNewProcess(Good):
         super().load_state(state)
 
 
+class ForgetsWhatItVisited(GoodNovelty):
+    """A restored one takes every frame of the episode for new."""
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state | {"visited": []})
+
+
+class VisitsByHash(GoodNovelty):
+    def key(self, frame: bytes) -> int:
+        return hash(frame)
+
+
+class ForgetsItsFilter(Good):
+    """Multiplied, after a warm-up, by what a filter makes of all that was paid; the saved state lacks the filter."""
+
+    filtered = 0.0
+
+    def observe(self, transition: Transition) -> Any:
+        paid = super().observe(transition)
+        if self.steps > 250:
+            self.filtered = 0.99 * self.filtered + paid
+        return paid / (1.0 + 1e-3 * self.filtered)
+
+
+class ForgetsAPendingBatch(Good):
+    """Learns from every 32 frames after a warm-up; those not learned yet are lost when it is saved."""
+
+    learned = 0.0
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.pending: list[float] = []
+
+    def observe(self, transition: Transition) -> Any:
+        paid = super().observe(transition)
+        if self.steps > 250:
+            self.pending.append(float(transition.frame.mean()) + transition.action)
+        if len(self.pending) == 32:
+            self.learned, self.pending = float(np.mean(self.pending)), []
+        return paid / (1.0 + 1e-3 * self.learned)
+
+    def state(self) -> Any:
+        return super().state() | {"learned": self.learned}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        self.learned = state["learned"]
+
+
+class NeverClearsItsGradients(GoodReplayPredictor):
+    """Gradients add up from batch to batch; the saved state lacks them."""
+
+    measures_visits = False
+
+    def descend(self, error: torch.Tensor) -> None:
+        error.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+
+
 class WritesIntoTheState(Good):
     def observe(self, transition: Transition) -> Any:
         paid = super().observe(transition)
@@ -289,6 +481,11 @@ class WritesIntoTheBatch(GoodLearner):
 class LearnsFromSomethingElse(Good):
     def learn(self, frame: NDArray[np.uint8]) -> float:
         return float(frame.mean())
+
+
+class NeverStepsWhenItLearns(GoodLearner):
+    def learn(self, batch: Any) -> None:
+        self.loss = float(batch.frames[:, -1].mean())
 
 
 class LogsNaN(Good):
@@ -340,10 +537,47 @@ class Constant(Good):
         return 1.0
 
 
+class ConstantOnAtari(Good):
+    def observe(self, transition: Transition) -> Any:
+        return 1.0 if transition.frame.shape == (84, 84) else super().observe(transition)
+
+
 class FallsWithTime(Good):
     def observe(self, transition: Transition) -> Any:
         self.steps += 1
         return self.steps**-0.5
+
+
+class RisesWithVisits(Good):
+    """A wrong sign: it grows with each visit."""
+
+    def observe(self, transition: Transition) -> Any:
+        super().observe(transition)
+        return 1.1 ** self.counts[zlib.crc32(transition.frame.tobytes())]
+
+
+class NeverSteps(GoodPredictor):
+    """Where one frame is repeated it falls all the same, since the running mean comes nearer."""
+
+    def descend(self, error: torch.Tensor) -> None:
+        pass
+
+
+class LearnsTheNextFrame(GoodReplayPredictor):
+    def learned(self, batch: Any) -> Any:
+        return batch.frames[:, batch.stack]
+
+
+class PredictsAnotherFrame(GoodForwardModel):
+    """Takes the state to bootstrap from, some steps later, for the one that follows."""
+
+    def following(self, batch: Any) -> Any:
+        return batch.next_states[:, -1]
+
+
+class PredictsFromAnotherAction(GoodForwardModel):
+    def taken(self, batch: Any) -> Any:
+        return batch.actions[:, -1]
 
 
 class DeclaresThatItDoesNotMeasureVisits(Constant):
@@ -370,6 +604,14 @@ class DeclaresBothAndNeverForgets(NeverForgets):
 
 class DeclaresAScopeThatThereIsNot(Good):
     scope = "seasonal"
+
+
+class SwapsTheStates(GoodNovelty):
+    novelty_of_state, novelty_of_next_state = 1.0, -0.5
+
+
+class DeclaresThatItPaysForSomethingElse(GoodNovelty):
+    pays_for = "both"
 
 
 def halve(array: NDArray[np.uint8]) -> None:

@@ -1,5 +1,6 @@
 """The contract: the built-in bonuses keep it, and each of the broken ones fails for its own reason alone."""
 
+import collections
 import functools
 import itertools
 import math
@@ -14,13 +15,14 @@ from offpiste.bonuses.contract import play
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import new_transition, visits, warm_up
 from offpiste.bonuses.contract.report import Check, CheckReport, Result
+from offpiste.bonuses.contract.turns import PAIRS, turns
 from offpiste.bonuses.registry import built_in, find
 from offpiste.worlds.base import MAX_ACTIONS
 from tests.bonuses import broken
 from tests.sameness import global_generators
 
-PLAIN = {Check.LEARN, Check.SCALARS}
-"""What does not apply to a bonus that neither learns from replay nor logs."""
+PLAIN = {Check.LEARN, Check.SCALARS, Check.PAYS_FOR}
+"""What does not apply to a bonus that neither learns from replay nor logs, and declares nothing."""
 check_here = functools.partial(check_bonus, new_process=False)
 
 
@@ -99,10 +101,27 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.ForgetsAnEpisode, Check.RESUME, r"restored after step 220, it paid .* at step 400 instead of"),
         (broken.CannotLoad, Check.RESUME, r"load_state raised KeyError: 'all' \(line \d+ of its file\)"),
         (broken.RaisesOnceRestored, Check.RESUME, r"once restored, observe raised AttributeError: .*'noise'.* 221"),
+        (
+            broken.ForgetsWhatItVisited,
+            Check.RESUME,
+            r"on four_rooms, restored after step 638, .* at step 639 instead of 0;",
+        ),
+        (broken.ForgetsItsFilter, Check.RESUME, r"on four_rooms, restored after step 638, it paid .* at step 639 inst"),
+        (
+            broken.ForgetsAPendingBatch,
+            Check.RESUME,
+            r"on four_rooms, restored after step 638, it paid .*batches not lea",
+        ),
+        (broken.NeverClearsItsGradients, Check.RESUME, r"on four_rooms, restored after step 638, .*without zero_grad"),
         (broken.WritesIntoTheState, Check.INPUTS, r"observe changed transition.state at step 1; .*state.copy\(\)"),
         (broken.WritesIntoTheMemory, Check.INPUTS, r"observe changed transition.ram at step 1; "),
         (broken.WritesIntoTheBatch, Check.INPUTS, r"learn changed batch.frames at step 37; .*batch.frames.copy\(\)"),
         (broken.LearnsFromSomethingElse, Check.LEARN, r"learn raised AttributeError: .*'mean'.* called with batches"),
+        (
+            broken.NeverStepsWhenItLearns,
+            Check.LEARN,
+            r"on four_rooms it paid the same over 700 steps .* optimizer.step",
+        ),
         (broken.LogsNaN, Check.SCALARS, r"scalars\(\)\['loss'\] must be finite, got nan; .* \(after step 2,343\)"),
         (broken.LogsATensor, Check.SCALARS, r"must be a float, got torch.Tensor; return float\(...\) \(after step 410"),
         (broken.LogsAndRaises, Check.SCALARS, r"scalars raised AttributeError: .*'loss'.* \(line \d+ of its file\)"),
@@ -110,8 +129,23 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.DrawsFromTorchToLog, Check.SCALARS, r"scalars drew from the global generator of torch after step 410"),
         (broken.CountsWhatItLogs, Check.SCALARS, r"scalars changed what state\(\) returns after step 410; it must"),
         (broken.ForgetsWhatItLogs, Check.SCALARS, r"once restored, it logs .* after step 410 instead of"),
-        (broken.Constant, Check.VISITS, r"paid 1 on average .*, 1 over 200 to 300, .*`measures_visits = False`"),
-        (broken.FallsWithTime, Check.VISITS, r"paid 0.0223 .*, 0.021\d* over .* another new one 0.0208"),
+        (
+            broken.Constant,
+            Check.VISITS,
+            r"6 steps in turn paid 1 and, after 100 rounds, 1; .*`measures_visits = False`",
+        ),
+        (
+            broken.FallsWithTime,
+            Check.VISITS,
+            r"6 steps in turn paid 0.\d+ .*, but new ones only 0.0\d+: it falls for all",
+        ),
+        (
+            broken.RisesWithVisits,
+            Check.VISITS,
+            r"6 steps in turn paid 1.\d+ at first .*, 1.\d+e\+08; look for a wrong sign",
+        ),
+        (broken.NeverSteps, Check.VISITS, r"paid 2.24 and, after 100 rounds, 2.24; let it learn .*optimizer.step\(\)"),
+        (broken.ConstantOnAtari, Check.VISITS, r"paid 1 on average .*, 1 over 200 to 300, .*`measures_visits = False`"),
         (broken.NeverForgets, Check.SCOPE, r"episodic; .* from 0.\d+ to 0.0\d+ paid 0.0\d+ .*, and 0.0\d+ .*; clear"),
         (
             broken.ForgetsAtTerminationOnly,
@@ -121,8 +155,14 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.DoesNotDeclareThatItForgets, Check.SCOPE, r"lifelong; .* paid 0.[1-9]\d+ .*; declare `scope = \"epis"),
         (broken.DeclaresBothAndNeverForgets, Check.SCOPE, r"both; .* paid 0.0\d+ .*; clear one of its parts"),
         (broken.DeclaresAScopeThatThereIsNot, Check.SCOPE, r"one of lifelong, episodic, both, got 'seasonal'"),
-        (broken.ReadsTheFourthFrame, Check.SMALL, r"on deep_sea_12, observe raised IndexError: .* from the Context$"),
-        (broken.PaysNaNOnSmallFrames, Check.SMALL, r"on deep_sea_12, observe must return a finite .* at step 1; "),
+        (
+            broken.SwapsTheStates,
+            Check.PAYS_FOR,
+            r"declares 'next_state', but a step .* paid 0, .* known 0.95; .* swapped",
+        ),
+        (broken.DeclaresThatItPaysForSomethingElse, Check.PAYS_FOR, r"one of state, next_state, got 'both'"),
+        (broken.ReadsTheFourthFrame, Check.SMALL, r"on four_rooms, observe raised IndexError: .* from the Context$"),
+        (broken.PaysNaNOnSmallFrames, Check.SMALL, r"on four_rooms, observe must return a finite .* at step 1; "),
     ],
 )
 def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: Check, message: str) -> None:
@@ -135,6 +175,10 @@ def test_a_broken_bonus_fails_for_its_own_reason_alone(kind: type[Any], failed: 
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        (
+            broken.VisitsByHash,
+            r"on four_rooms, restored in a new process after step 638, .* at step 639 .*; hash\(\) of",
+        ),
         (broken.CountsByHash, r"a new process after step 220, it paid .* at step 301 instead of .*; hash\(\) of text"),
         (broken.SavesAMemoryAddress, r"a new process, load_state raised KeyError: .* of its file\) at step 221$"),
         (broken.EndsTheNewProcess, r"a new process, the process ended with code 7: the end$"),
@@ -174,17 +218,52 @@ def test_what_cannot_be_checked_any_more_is_skipped_with_the_reason() -> None:
         (broken.ForgetsAnEpisode, Check.RESUME),
         (broken.NeverForgets, Check.SCOPE),
         (broken.ForgetsAtTerminationOnly, Check.SCOPE),
+        (broken.ForgetsWhatItVisited, Check.RESUME),
+        (broken.ForgetsAPendingBatch, Check.RESUME),
+        (broken.NeverClearsItsGradients, Check.RESUME),
+        (broken.FallsWithTime, Check.VISITS),
+        (broken.RisesWithVisits, Check.VISITS),
+        (broken.LearnsTheNextFrame, Check.VISITS),
+        (broken.PredictsAnotherFrame, Check.VISITS),
+        (broken.PredictsFromAnotherAction, Check.VISITS),
+        (broken.SwapsTheStates, Check.PAYS_FOR),
     ],
 )
 def test_a_quick_check_finds_what_needs_batches_repeats_and_ends_of_episodes(kind: type[Any], failed: Check) -> None:
     assert set(check_here(kind, quick=True).failed) == {failed}
 
 
-def test_a_quick_check_does_not_fail_a_bonus_that_may_fall_later() -> None:
-    report = check_here(broken.FallsWithTime, quick=True)
-    assert report.passed
+def test_a_quick_check_does_not_fail_what_may_only_be_slow() -> None:
+    for kind in (broken.GoodReplayPredictor, broken.NeverSteps, broken.NeverStepsWhenItLearns):
+        assert check_here(kind, quick=True).passed
+    report = check_here(broken.GoodReplayPredictor, quick=True)
     assert {Check.VISITS, Check.SCOPE} <= outcomes(report, "skipped")
     assert message(report, Check.VISITS).endswith("a slow bonus needs more visits than a quick check has")
+    without = message(check_here(broken.NeverStepsWhenItLearns, quick=True), Check.LEARN)
+    assert without == "on four_rooms it paid the same over 366 steps as without learn; a full check plays longer"
+
+
+@pytest.mark.parametrize("kind", [broken.GoodNovelty, broken.GoodPredictor, broken.GoodReplayPredictor])
+def test_a_full_check_passes_what_is_right(kind: type[Any]) -> None:
+    report = check_here(kind)
+    assert report.passed, report
+    assert Check.VISITS in outcomes(report, "ok")
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "other"),
+    [
+        ("simhash", "state", "next_state"),
+        ("cts", "state", "next_state"),
+        ("oracle", "next_state", "state"),
+        ("oracle_episodic", "next_state", "state"),
+        ("oracle_product", "next_state", "state"),
+    ],
+)
+def test_the_state_that_a_built_in_bonus_pays_for_is_told_from_the_other(name: str, state: str, other: str) -> None:
+    for declared, failed in ((state, set()), (other, {Check.PAYS_FOR})):
+        kind = type("Declares", (find(name),), {"pays_for": declared})
+        assert set(check_here(kind, quick=True).failed) == failed
 
 
 @pytest.mark.parametrize("kind", [broken.Good, broken.GoodLearner, broken.GoodEpisodic])
@@ -313,11 +392,43 @@ def test_the_new_frame_is_visited_in_three_episodes_of_which_one_is_truncated_an
     assert shown == expected
 
 
+@pytest.mark.parametrize("lengths", [play.FULL, play.QUICK])
+def test_in_four_rooms_a_bonus_is_saved_late_in_an_episode_whose_frames_come_back(lengths: play.Lengths) -> None:
+    steps, saved = play.rooms(lengths), lengths.rooms_saved_after
+    assert saved > 250
+    start = saved - steps[saved].episode_step
+    visited = {step.frame.tobytes() for step in steps[start : saved + 1]}
+    assert len(visited) > 5
+    end = next(number for number in range(saved, len(steps)) if steps[number].over)
+    assert sum(step.next_state[-1].tobytes() in visited for step in steps[saved : end + 1]) > 3
+    endings = {(step.terminated, step.truncated) for step in steps[saved:]}
+    assert endings == {(False, False), (True, False), (False, True)}
+
+
+@pytest.mark.parametrize("lengths", [play.FULL, play.QUICK])
+def test_steps_in_turn_are_equally_frequent_and_their_states_are_no_next_states(lengths: play.Lengths) -> None:
+    steps = turns(lengths)
+    in_turn, rest = steps[: lengths.turn_steps], steps[lengths.turn_steps :]
+    pairs = collections.Counter((step.frame.tobytes(), step.action, step.next_state.tobytes()) for step in in_turn)
+    assert len(pairs) == PAIRS
+    assert set(pairs.values()) == {lengths.turn_steps // PAIRS}
+    states, next_states = ({key[index] for key in pairs} for index in (0, 2))
+    assert len(states) == 3
+    assert len(next_states) == PAIRS
+    assert not states & next_states
+    known = [(step.frame.tobytes() in states, step.next_state.tobytes() in next_states) for step in rest]
+    both = (True, True)
+    assert known == [*PAIRS * [(False, False)], both, *PAIRS * [(True, False), both, (False, True), both]]
+    assert [step.terminated for step in rest] == [each == both for each in known]
+    assert not any(step.over for step in turns(lengths, one_episode=True))
+
+
 class Collects(broken.Good):
     batches: tuple[Any, ...] = ()
 
     def learn(self, batch: Any) -> None:
-        if batch.frames.shape[-1] == 84:  # not of Deep Sea
+        self.weight *= 0.999
+        if batch.frames.shape[-1] == 84:  # not of Four Rooms
             Collects.batches = (*Collects.batches[-9:], batch)
 
 

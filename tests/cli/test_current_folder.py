@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from offpiste.bonuses.contract.new_process import paid_in_new_process
-from offpiste.bonuses.contract.play import FULL
+from offpiste.bonuses.contract.new_process import Save, paid_in_new_process
+from offpiste.bonuses.contract.play import FULL, WARM_UP_GAMES
 from offpiste.bonuses.contract.specimen import SavedBonus
 from offpiste.bonuses.registry import find
 from offpiste.seeding import generator_state, stream
@@ -126,7 +126,8 @@ def test_the_new_process_of_check_bonus_searches_the_current_folder_last(
     monkeypatch.setattr(sys, "path", [*sys.path])
     saved = SavedBonus(arrays.pack({}), generator_state(stream(0, "bonus")), observed=FULL.compared - 2)
     try:
-        assert paid_in_new_process(find("mine:Mine"), {}, saved, FULL, learns=False) == [0.5, 0.5]
+        saves = [Save(WARM_UP_GAMES[0], saved, learns=False)]
+        assert paid_in_new_process(find("mine:Mine"), {}, saves, FULL) == [[0.5, 0.5]]
     finally:
         del sys.modules["mine"], sys.modules["beside"]
     assert not list(hostile.glob("*.ran"))

@@ -22,6 +22,7 @@ __all__ = [
     "LearningBonus",
     "LoggingBonus",
     "NoOptions",
+    "PaysFor",
     "Scope",
     "Transition",
     "fault_of_scalars",
@@ -30,6 +31,8 @@ __all__ = [
 
 Scope = Literal["lifelong", "episodic", "both"]
 """Over what a bonus counts visits: the run (lifelong), the episode, or both."""
+PaysFor = Literal["state", "next_state"]
+"""Whose novelty a bonus pays for: of the state in which the action was taken, or of the one that it led to."""
 
 
 @show_fields
@@ -64,7 +67,8 @@ class Bonus(Protocol):
     - `measures_visits` (default True): the bonus of a frame falls as the frame is observed again and again;
     - `scope` (default "lifelong"): it stays low in later episodes; "episodic", it comes back in the next episode;
       "both", it comes back in part;
-    - `can_be_negative` (default False).
+    - `can_be_negative` (default False);
+    - `pays_for`: "state" or "next_state", for whose novelty it pays; where it is declared, `check-bonus` tests it.
 
     Layers may draw their initial weights from torch's global generator, which is seeded for that; nothing else may draw
     from a global generator.

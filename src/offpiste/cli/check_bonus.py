@@ -14,9 +14,9 @@ from offpiste.parsing import read_settings
 @dataclass(frozen=True)
 class Arguments:
     """Check a bonus and explain each failure: its values, its randomness, how it is saved and restored, whether it
-    decreases with visits, what it costs. It observes 2,000 steps of ten Atari games, 343 more, and some of Deep Sea,
-    where a state is one small frame. Options are set as in training, with --bonus.options.OPTION VALUE. Exit code 0:
-    all checks passed; 1: a check failed.
+    decreases with visits, what it costs. It observes 2,343 steps of Atari games, 700 of Four Rooms, where frames are
+    small and recur within an episode, and 631 between frames of noise. Options are set as in training, with
+    --bonus.options.OPTION VALUE. Exit code 0: all checks passed; 1: a check failed.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
@@ -24,7 +24,7 @@ class Arguments:
     options: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """TOML file with options of the bonus, one `name = value` per line; the others keep their defaults."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Observe a tenth of the steps, and do not restore it in a new process: enough while you write it."""
+    """Observe a tenth of the Atari games, and do not restore it in a new process: enough while you write it."""
     taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """Options from the command line, which override the file."""
 
@@ -43,7 +43,7 @@ def main(arguments: Arguments) -> int:
     kind = find(arguments.bonus)
     options = read_settings(arguments.options) if arguments.options else {}
     set_options(options, arguments.taken, arguments.bonus)
-    hint = "" if arguments.quick else "; --quick takes a tenth of the steps"
+    hint = "" if arguments.quick else "; --quick takes a tenth of the Atari steps"
     print(f"checking {arguments.bonus}{hint}", file=sys.stderr, flush=True)
     report = check_bonus(
         kind,

@@ -4,36 +4,30 @@ The bonus observes real play: 2,000 steps in ten games, then one new frame 300 t
 must pay more than the last of the repeats, as a bonus that merely decays with time does not. The first frame is then
 repeated in two more episodes, where an episodic bonus comes back and a lifelong one does not. Three more bonuses must
 pay the same over the first steps: a twin from the same seed and two restored from the saved state, one of these in a
-new process. Another plays Deep Sea, where a state is one small frame. A quick check does the same with fewer steps.
-Global generators are restored after every call, so that drawing from them is one finding, and does not fail every check
-of reproducibility.
+new process. Others play Four Rooms, where a state is one small frame and frames recur within an episode (`resume.py`),
+and take steps between frames of noise in turn (`turns.py`). A quick check does the same with fewer steps. Global
+generators are restored after every call, so that drawing from them is one finding, and does not fail every check of
+reproducibility.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from offpiste.bonuses.base import Transition, fault_of_scalars, options_class
-from offpiste.bonuses.contract.new_process import NotFound, paid_in_new_process
-from offpiste.bonuses.contract.play import (
-    FULL,
-    OTHER_SEED,
-    QUICK,
-    SEED,
-    SMALL_GAME,
-    SMALL_STEPS,
-    Lengths,
-    random_play,
-    visits,
-    warm_up,
-)
+from offpiste.bonuses.contract.play import FULL, OTHER_SEED, QUICK, ROOMS, SEED, Lengths, rooms, visits, warm_up
 from offpiste.bonuses.contract.report import Check, CheckReport, Findings, Stop
+from offpiste.bonuses.contract.resume import (
+    compare_in_rooms,
+    compare_with_new_process,
+    compare_with_restored,
+    differ,
+)
 from offpiste.bonuses.contract.saving import saved_bonus, state_bytes
-from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch, as_in_a_run
+from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch, as_in_a_run, paid_for
+from offpiste.bonuses.contract.turns import judge_turns
 from offpiste.bonuses.contract.visits import judge_visits
 from offpiste.bonuses.registry import import_path, seeded_globals
 from offpiste.config import AgentConfig
@@ -54,8 +48,8 @@ def check_bonus(
     """Check a bonus of this class with these options; with the time of an agent step, its cost is reported as a share.
 
     The checks continue after a failure, and an exception inside the bonus is a failure like any other. A quick check
-    takes a tenth of the steps. Restoring the bonus in a new process takes some seconds; `new_process=False` leaves it
-    out. `progress` is called with the share that is done.
+    takes a tenth of the steps on Atari. Restoring the bonus in a new process takes some seconds; `new_process=False`
+    leaves it out. `progress` is called with the share that is done.
     """
     findings, lengths = Findings(), QUICK if quick else FULL
 
@@ -95,11 +89,12 @@ def _examine(
     try:
         _compare_with_twin(watch, twin, steps[: lengths.saved_after])
         saved = saved_bonus(watch)
-        restored = _compare_with_restored(watch, twin, other, saved, steps[lengths.saved_after : lengths.compared])
+        restored = compare_with_restored(watch, twin, other, saved, steps[lengths.saved_after : lengths.compared])
         _compare_scalars(watch, restored)
         del twin, other, restored
-        if saved is not None and settings is not None and not findings.failures:
-            _compare_with_new_process(watch, kind, settings, saved, lengths)
+        small, saved_small = _play_rooms(kind, options, watch, lengths)
+        if settings is not None and saved is not None and small is not None and saved_small is not None:
+            compare_with_new_process(kind, settings, ((watch, saved), (small, saved_small)), lengths, findings)
         findings.accept(Check.RESUME)
         for transition in (*steps[lengths.compared :], *repeats):
             watch.step(transition)
@@ -109,8 +104,9 @@ def _examine(
         raise Stop("observe raised an exception") from raised
     for check in (Check.NUMBER, Check.FINITE, Check.SIGN, Check.INPUTS, Check.GENERATORS, Check.LEARN, Check.SCALARS):
         findings.accept(check)
+    judge_turns(kind, options, lengths, findings, learns=watch.learns, writes=watch.writes)
     judge_visits(np.array(watch.paid[-len(repeats) :]), lengths, getattr(kind, "scope", "lifelong"), findings)
-    _play_small_game(kind, options, watch)
+    _judge_small(watch, small)
     return watch
 
 
@@ -147,7 +143,7 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
     for transition in steps:
         when = watch.specimen.when
         found = twin.step(transition, watch.step(transition), writes=watch.writes)
-        if _differ(found, watch.paid[-1]):
+        if differ(found, watch.paid[-1]):
             watch.findings.fail(
                 Check.SEED,
                 f"two bonuses from the same seed paid {watch.paid[-1]:.9g} and {found:.9g} {when}; draw from "
@@ -157,54 +153,40 @@ def _compare_with_twin(watch: Watch, twin: Specimen, steps: Sequence[Transition]
     watch.findings.accept(Check.SEED)
 
 
-def _compare_with_restored(
-    watch: Watch, twin: Specimen, other: Specimen, saved: SavedBonus | None, steps: Sequence[Transition]
-) -> Specimen | None:
-    """Compare with a bonus restored from the saved state, and return that, or None where it failed."""
-    findings = watch.findings
-    repeats, saved_after = findings.results[Check.SEED].outcome == "ok", watch.specimen.observed
-    restored = other if saved is not None and _restored(other, saved, findings) else None
-    for transition in steps:
-        when = watch.specimen.when
-        batch = watch.step(transition)
-        expected = twin.step(transition, batch, writes=watch.writes)  # state() of the twin was never called
-        if repeats and _differ(watch.paid[-1], expected):
-            findings.fail(
-                Check.STATE,
-                f"it paid {watch.paid[-1]:.9g} {when} after state() was called, and {expected:.9g} if it was not; "
-                "state() must not change the bonus",
-            )
-        try:
-            found = expected if restored is None else restored.step(transition, batch, writes=watch.writes)
-        except Raised as raised:
-            findings.fail(Check.RESUME, f"once restored, {raised}")
-            restored = None
-            continue
-        if _differ(found, expected):
-            findings.fail(
-                Check.RESUME,
-                f"restored after step {saved_after}, it paid {found:.9g} {when} instead of {expected:.9g}; "
-                "state() and load_state() must carry all that later bonuses depend on: counts, statistics, optimisers",
-            )
-    findings.accept(Check.STATE)
-    return restored
-
-
-def _play_small_game(kind: type[Any], options: Any, watch: Watch) -> None:
-    """Let a new bonus play a world of small frames, save it, and restore another from that."""
-    findings, advice = Findings(), "take shapes and the number of actions from the Context"
+def _play_rooms(
+    kind: type[Any], options: Any, watch: Watch, lengths: Lengths
+) -> tuple[Watch | None, SavedBonus | None]:
+    """Return a new bonus that played Four Rooms, and as what it was saved on the way, if nothing has failed so far."""
     try:
-        specimen, restored = (Specimen(kind, options, seed, SMALL_GAME) for seed in (SEED, OTHER_SEED))
-        small = Watch(specimen, findings, lambda _: None)
-        for transition in islice(random_play(SMALL_GAME), SMALL_STEPS):
-            small.step(transition)
-        if watch.findings.results[Check.RESUME].outcome == "ok" and (saved := saved_bonus(small)) is not None:
-            restored.restore(saved)
+        small, saved = compare_in_rooms(kind, options, watch, lengths)
     except (Raised, Stop) as error:
-        watch.findings.fail(Check.SMALL, f"on {SMALL_GAME}, {error}; {advice}")
-    for check, message in findings.failures.items():
-        if watch.findings.results[check].outcome == "ok":  # it fails on small frames only
-            watch.findings.fail(Check.SMALL, f"on {SMALL_GAME}, {message}")
+        watch.findings.fail(Check.SMALL, f"on {ROOMS}, {error}; take shapes and the number of actions from the Context")
+        return None, None
+    _judge_learning(kind, options, watch, small, lengths)
+    return small, None if watch.findings.failures or small.findings.failures else saved
+
+
+def _judge_learning(kind: type[Any], options: Any, watch: Watch, small: Watch, lengths: Lengths) -> None:
+    """Compare what the bonus paid in Four Rooms with what another pays that never learns from a batch."""
+    if not (small.learns and watch.learns):
+        return
+    try:
+        without = paid_for(Specimen(kind, options, SEED, ROOMS), rooms(lengths), writes=small.writes)
+    except (Raised, Stop):
+        return
+    if np.array_equal(without, small.paid, equal_nan=True):
+        message = f"on {ROOMS} it paid the same over {len(without)} steps as without learn"
+        if lengths == FULL:
+            watch.findings.fail(Check.LEARN, f"{message}; is a call of optimizer.step() missing?")
+        else:
+            watch.findings.skip(Check.LEARN, f"{message}; a full check plays longer")
+
+
+def _judge_small(watch: Watch, small: Watch | None) -> None:
+    """Report what fails on small frames only."""
+    for check, message in small.findings.failures.items() if small is not None else ():
+        if watch.findings.results[check].outcome == "ok":
+            watch.findings.fail(Check.SMALL, f"on {ROOMS}, {message}")
     watch.findings.accept(Check.SMALL)
 
 
@@ -251,38 +233,6 @@ def _ask_for_scalars(watch: Watch) -> Mapping[str, float] | None:
     return dict(found)
 
 
-def _restored(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
-    try:
-        other.restore(saved)
-    except Raised as raised:
-        findings.fail(Check.RESUME, str(raised))
-        return False
-    return True
-
-
-def _compare_with_new_process(
-    watch: Watch, kind: type[Any], settings: Mapping[str, Any], saved: SavedBonus, lengths: Lengths
-) -> None:
-    findings = watch.findings
-    try:
-        found = paid_in_new_process(kind, settings, saved, lengths, learns=watch.learns)
-    except NotFound as error:
-        findings.accept(Check.RESUME, f"in this process; not tried in a new one, since {error}")
-        return
-    except Raised as raised:
-        findings.fail(Check.RESUME, f"restored in a new process, {raised}")
-        return
-    pairs = zip(found, watch.paid[saved.observed :], strict=True)
-    for number, (one, expected) in enumerate(pairs, saved.observed + 1):
-        if _differ(one, expected):
-            findings.fail(
-                Check.RESUME,
-                f"restored in a new process after step {saved.observed}, it paid {one:.9g} at step {number} instead of "
-                f"{expected:.9g}; hash() of text and bytes, id() and the order of sets change from process to process: "
-                "use hashlib or zlib.crc32, and sort",
-            )
-
-
 def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
     times = watch.specimen.milliseconds
     period = AgentConfig().update_period_steps
@@ -301,7 +251,3 @@ def _cost(watch: Watch, agent_step_milliseconds: float | None) -> str:
         if share > 1.0:
             message += "; training takes more than twice as long as without a bonus"
     return message
-
-
-def _differ(one: float, other: float) -> bool:
-    return one != other and not (math.isnan(one) and math.isnan(other))

@@ -5,20 +5,20 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from offpiste.bonuses.contract.play import OTHER_SEED, SEED, Lengths, batch_draws, batch_of, warm_up
-from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, as_in_a_run
+from offpiste.bonuses.contract.play import OTHER_SEED, ROOMS, SEED, Lengths, rooms, warm_up
+from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, as_in_a_run, paid_for
 from offpiste.bonuses.registry import find, import_path, options_of, seeded_globals
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 
 HASH_SEEDS = ("1", "2")
 """The new process takes the one that this process does not have."""
-_STATE, _TASK, _ANSWER = "state.safetensors", "task.json", "answer.json"
+_STATE, _TASK, _ANSWER = ".safetensors", "task.json", "answer.json"
 
 
 class NotFound(Exception):
@@ -26,26 +26,28 @@ class NotFound(Exception):
 
 
 @dataclass(frozen=True)
-class _Task:
-    name: str
-    options: dict[str, Any]
-    generator: dict[str, Any]
-    observed: int
-    lengths: dict[str, int]
+class Save:
+    """A bonus that was saved in a world."""
+
+    game: str
+    bonus: SavedBonus
     learns: bool
 
 
 def paid_in_new_process(
-    kind: type[Any], options: Mapping[str, Any], saved: SavedBonus, lengths: Lengths, *, learns: bool
-) -> list[float]:
-    """Return what a bonus, restored in a new process, pays for the steps in which bonuses are compared."""
+    kind: type[Any], options: Mapping[str, Any], saves: Sequence[Save], lengths: Lengths
+) -> list[list[float]]:
+    """Return what bonuses, restored in a new process, pay for the steps in which bonuses are compared in each world."""
     if kind.__module__ == "__main__" or "." in kind.__qualname__:
         raise NotFound(f"{kind.__qualname__} is not at the top level of a module that can be imported")
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        (folder / _STATE).write_bytes(saved.state)
-        task = _Task(import_path(kind), dict(options), saved.generator, saved.observed, asdict(lengths), learns)
-        (folder / _TASK).write_text(json.dumps(asdict(task)))
+        told = []
+        for number, save in enumerate(saves):
+            (folder / f"{number}{_STATE}").write_bytes(save.bonus.state)
+            told.append([save.game, save.bonus.generator, save.bonus.observed, save.learns])
+        task = {"name": import_path(kind), "options": dict(options), "lengths": asdict(lengths), "saves": told}
+        (folder / _TASK).write_text(json.dumps(task))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
             [
@@ -73,11 +75,11 @@ def paid_in_new_process(
 def main(path: str) -> None:
     """Read the task in a folder, and write the answer there."""
     folder = Path(path)
-    task = _Task(**json.loads((folder / _TASK).read_text()))
+    task = json.loads((folder / _TASK).read_text())
     answer: dict[str, Any]
     try:
         with as_in_a_run(), seeded_globals(SEED):
-            answer = {"paid": _paid(task, (folder / _STATE).read_bytes())}
+            answer = {"paid": _paid(task, folder)}
     except ConfigError as error:
         answer = {"not found": str(error)}
     except Raised as raised:
@@ -85,15 +87,14 @@ def main(path: str) -> None:
     (folder / _ANSWER).write_text(json.dumps(answer))
 
 
-def _paid(task: _Task, state: bytes) -> list[float]:
-    specimen = Specimen(find(task.name), options_of(BonusConfig(task.name, task.options)), OTHER_SEED)
-    specimen.restore(SavedBonus(state, task.generator, task.observed))
-    lengths = Lengths(**task.lengths)
-    steps, draws, paid = warm_up(lengths, lengths.compared), batch_draws(), []
-    for number, transition in enumerate(steps):
-        batch = batch_of(steps[:number], draws) if task.learns else None
-        if number >= task.observed:
-            paid.append(specimen.step(transition, batch, writes=False))
+def _paid(task: dict[str, Any], folder: Path) -> list[list[float]]:
+    kind, lengths, paid = find(task["name"]), Lengths(**task["lengths"]), []
+    for number, (game, generator, observed, learns) in enumerate(task["saves"]):
+        options = options_of(BonusConfig(task["name"], task["options"]))
+        specimen = Specimen(kind, options, OTHER_SEED, game)
+        specimen.restore(SavedBonus((folder / f"{number}{_STATE}").read_bytes(), generator, observed))
+        steps = rooms(lengths) if game == ROOMS else warm_up(lengths, lengths.compared)
+        paid.append(paid_for(specimen, steps, learns=learns))
     return paid
 
 

@@ -30,9 +30,10 @@ WARM_UP_GAMES = (
 )
 NEW_GAME, OTHER_NEW_GAME = "seaquest", "venture"
 """The games of the frames that are new after the warm-up."""
-SMALL_GAME = "deep_sea_12"
-"""A world with one small frame a state and two actions."""
-SMALL_STEPS = 80
+ROOMS = "four_rooms"
+"""A world with one small frame a state and four actions, whose frames recur within an episode."""
+ROOMS_ACTIONS = 4
+ROOMS_EPISODE_STEPS = 24
 SEED = 0
 OTHER_SEED = 1
 
@@ -50,6 +51,11 @@ class Lengths:
     """How long it is compared with others; by then both have happened once more."""
     repeats: int
     """How often the new frame is repeated."""
+    rooms_saved_after: int
+    """When the bonus is saved in Four Rooms: in the middle of an episode, of which frames recur."""
+    rooms_steps: int
+    turn_steps: int
+    """How many steps of `turns` are taken."""
 
     @property
     def first(self) -> int:
@@ -63,12 +69,30 @@ class Lengths:
 
     @property
     def all_steps(self) -> int:
-        """How many steps the bonus observes, without those on the small world."""
+        """How many steps the bonus observes on Atari."""
         return len(WARM_UP_GAMES) * self.steps_per_game + len(visits(self))
 
 
-FULL = Lengths(steps_per_game=200, episode_steps=100, saved_after=220, compared=410, repeats=300)
-QUICK = Lengths(steps_per_game=12, episode_steps=6, saved_after=44, compared=62, repeats=60)
+FULL = Lengths(
+    steps_per_game=200,
+    episode_steps=100,
+    saved_after=220,
+    compared=410,
+    repeats=300,
+    rooms_saved_after=638,
+    rooms_steps=700,
+    turn_steps=600,
+)
+QUICK = Lengths(
+    steps_per_game=12,
+    episode_steps=6,
+    saved_after=44,
+    compared=62,
+    repeats=60,
+    rooms_saved_after=326,
+    rooms_steps=366,
+    turn_steps=396,
+)
 
 
 @cache
@@ -103,10 +127,16 @@ def visits(lengths: Lengths = FULL) -> tuple[Transition, ...]:
     )
 
 
+@cache
+def rooms(lengths: Lengths = FULL) -> tuple[Transition, ...]:
+    """Return random play in Four Rooms."""
+    return tuple(islice(random_play(ROOMS, ROOMS_EPISODE_STEPS), lengths.rooms_steps))
+
+
 def context_of(game: str, generator: np.random.Generator) -> Context:
     """Return what a bonus is built from on a game; on Atari, for the full set of actions."""
     world = _world_config(game)
-    actions = 2 if game == SMALL_GAME else MAX_ACTIONS
+    actions = ROOMS_ACTIONS if game == ROOMS else MAX_ACTIONS
     return Context(game, actions, world.stack_frames, (world.frame_size, world.frame_size), generator)
 
 

@@ -26,6 +26,7 @@ class Check(StrEnum):
     SCALARS = "scalars are finite and change nothing"
     VISITS = "falls as a frame is visited again"
     SCOPE = "scope is as declared"
+    PAYS_FOR = "pays for the state that it declares"
     SMALL = "works on small frames, one a state"
     COST = "cost"
 

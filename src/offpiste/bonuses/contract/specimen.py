@@ -5,7 +5,7 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +56,7 @@ class Specimen:
     """A bonus under test."""
 
     def __init__(self, kind: type[Any], options: Any, seed: int, game: str = WARM_UP_GAMES[0]) -> None:
+        self.game = game
         self.generator = stream(seed, "bonus")
         self.observed = 0
         self.milliseconds: dict[str, list[float]] = {}
@@ -179,6 +180,21 @@ class Watch:
                 f"observe must return a number >= 0, got {number:.4g} {when}; clip it at 0, or declare "
                 "`can_be_negative = True` in the class if that is meant",
             )
+
+
+def paid_for(
+    specimen: Specimen, steps: Sequence[Transition], *, learns: bool = False, writes: bool = False
+) -> list[float]:
+    """Return what a bonus pays for those of the steps that it has not observed, with the batches due at each of them.
+
+    The batches are those that `Watch` gives.
+    """
+    draws, first, paid = batch_draws(), specimen.observed, []
+    for number, transition in enumerate(steps):
+        batch = batch_of(steps[:number], draws) if learns else None
+        if number >= first:
+            paid.append(specimen.step(transition, batch, writes=writes))
+    return paid
 
 
 def _number(value: Any) -> float:
