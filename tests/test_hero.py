@@ -50,7 +50,7 @@ def test_a_score_is_the_mean_of_all_seeds(store: Folder) -> None:
     assert [each.score for each in read.maps] == [pytest.approx(0.25), pytest.approx(2.75 / 3)]
     assert read.score_seeds == 3
     assert "(seeds 1–2 together" in hero.caption(read)
-    assert "(means of 3 seeds)" in hero.caption(read)
+    assert "mean scores of 3 seeds" in hero.caption(read)
 
 
 def test_a_picture_says_what_it_was_drawn_from(store: Folder, tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def test_runs_whose_settings_differ_are_pooled_only_where_that_is_asked_for(
     for seed, scale in enumerate((0.1, 0.2)):
         config = config_of("pong", "cts", seed, bonus=BonusConfig(name="cts", scale=scale))
         write_run(Folder(store), config, [1.0, 1.0, 1.0])
-    for more, figures in (([], {"game_pong_1.png", "game_pong_2.png"}), (["--allow-mixed"], {"game_pong.png"})):
+    apart = {f"game_pong_{part}.png" for part in (1, 2, 3)}  # ε-greedy, and CTS with each scale
+    for more, figures in (([], apart), (["--allow-mixed"], {"game_pong.png"})):
         out = tmp_path / f"page{len(more)}"
         assert main(["report", str(store), "--out", str(out), *more]) == 0
         found = {file.name for file in (out / "figures").glob("game_pong*.png")}

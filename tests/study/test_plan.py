@@ -320,9 +320,3 @@ def test_a_bonus_of_your_own_may_have_a_name_a_grid_and_noisy_nets() -> None:
 def test_the_bonus_is_set_in_the_table_of_its_method_and_nowhere_else(content: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"cannot set 'bonus\.name'; set `bonus` in a table \[\[methods\]\]"):
         make_study("small", SMALL | content)
-
-
-def test_a_bonus_without_options_is_refused() -> None:
-    study = make_study("small", SMALL | {"methods": [{"bonus": "fractions:Fraction"}]})
-    with pytest.raises(ConfigError, match="has no `Options`"):
-        load_bonuses(study)

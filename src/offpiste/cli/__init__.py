@@ -3,8 +3,10 @@
 Only the given command is imported, and only those that compute import torch, so that help appears at once.
 """
 
+import functools
 import importlib
 import io
+import operator
 import os
 import shutil
 import sys
@@ -13,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
@@ -62,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not argv or argv[0] in ("--help", "-h"):
         print("\n".join(_overview()))
         return 0
+    if argv[0].startswith("--tyro-"):  # for completion in a shell
+        tyro.cli(_commands(), prog="offpiste", args=argv, registry=_registry())
     if argv[0] not in COMMANDS:
         if argv[0].startswith("-"):
             warn(f"no option named {argv[0]!r}; `offpiste --help` lists the commands")
@@ -113,6 +117,12 @@ def _fitting_help() -> Iterator[None]:
         width = shutil.get_terminal_size().columns
         for line in map(str.rstrip, printed.buffer.getvalue().decode().splitlines()):
             print(textwrap.fill(line, width, break_on_hyphens=False) if len(line) > width else line)
+
+
+def _commands() -> Any:
+    """Return the union of all commands' arguments."""
+    kinds = [Annotated[_module(name).Arguments, tyro.conf.subcommand(name)] for name in COMMANDS]
+    return functools.reduce(operator.or_, kinds)
 
 
 def _module(command: str) -> ModuleType:
