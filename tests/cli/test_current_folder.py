@@ -126,7 +126,7 @@ def test_the_new_process_of_check_bonus_searches_the_current_folder_last(
     monkeypatch.setattr(sys, "path", [*sys.path])
     saved = SavedBonus(arrays.pack({}), generator_state(stream(0, "bonus")), observed=FULL.compared - 2)
     try:
-        saves = [Save(WARM_UP_GAMES[0], saved, learns=False)]
+        saves = [Save(WARM_UP_GAMES[0], saved)]
         assert paid_in_new_process(find("mine:Mine"), {}, saves, FULL) == [[0.5, 0.5]]
     finally:
         del sys.modules["mine"], sys.modules["beside"]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from offpiste.bonuses.contract.play import OTHER_SEED, ROOMS, SEED, Lengths, rooms, warm_up
-from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, as_in_a_run, paid_for
+from offpiste.bonuses.contract.rollout import roll_out
+from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, as_in_a_run
 from offpiste.bonuses.registry import find, import_path, options_of, seeded_globals
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
@@ -31,7 +32,6 @@ class Save:
 
     game: str
     bonus: SavedBonus
-    learns: bool
 
 
 def paid_in_new_process(
@@ -42,11 +42,11 @@ def paid_in_new_process(
         raise NotFound(f"{kind.__qualname__} is not at the top level of a module that can be imported")
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        told = []
+        saved = []
         for number, save in enumerate(saves):
             (folder / f"{number}{_STATE}").write_bytes(save.bonus.state)
-            told.append([save.game, save.bonus.generator, save.bonus.observed, save.learns])
-        task = {"name": import_path(kind), "options": dict(options), "lengths": asdict(lengths), "saves": told}
+            saved.append([save.game, save.bonus.generator, save.bonus.observed])
+        task = {"name": import_path(kind), "options": dict(options), "lengths": asdict(lengths), "saves": saved}
         (folder / _TASK).write_text(json.dumps(task))
         other_hashes = next(seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
         ended = subprocess.run(
@@ -89,12 +89,14 @@ def main(path: str) -> None:
 
 def _paid(task: dict[str, Any], folder: Path) -> list[list[float]]:
     kind, lengths, paid = find(task["name"]), Lengths(**task["lengths"]), []
-    for number, (game, generator, observed, learns) in enumerate(task["saves"]):
+    for number, (game, generator, observed) in enumerate(task["saves"]):
         options = options_of(BonusConfig(task["name"], task["options"]))
         specimen = Specimen(kind, options, OTHER_SEED, game)
         specimen.restore(SavedBonus((folder / f"{number}{_STATE}").read_bytes(), generator, observed))
-        steps = rooms(lengths) if game == ROOMS else warm_up(lengths, lengths.compared)
-        paid.append(paid_for(specimen, steps, learns=learns))
+        rollout = roll_out(specimen, rooms(lengths) if game == ROOMS else warm_up(lengths, lengths.compared))
+        if rollout.ended:
+            raise Raised(rollout.error)
+        paid.append(rollout.paid)
     return paid
 
 

@@ -66,29 +66,14 @@ class CheckReport:
         return "\n".join(textwrap.fill(line, width, subsequent_indent=" " * 9) for line in (self.bonus, *lines))
 
 
-class Findings:
-    """The results so far; the first result of a check counts."""
+class Failed(Exception):
+    """A check failed; the message says what is wrong and what to do about it."""
 
-    def __init__(self) -> None:
-        self.results: dict[Check, Result] = {}
-
-    @property
-    def failures(self) -> dict[Check, str]:
-        """The message of each check that has failed."""
-        return {check: result.message for check, result in self.results.items() if result.outcome == "FAILED"}
-
-    def fail(self, check: Check, message: str) -> None:
-        """Record a failure: what is wrong and what to do about it."""
-        self.results.setdefault(check, Result(check, "FAILED", message))
-
-    def skip(self, check: Check, message: str) -> None:
-        """Record why a check was not made."""
-        self.results.setdefault(check, Result(check, "skipped", message))
-
-    def accept(self, check: Check, message: str = "") -> None:
-        """Record that a check passed, and what was measured, if anything."""
-        self.results.setdefault(check, Result(check, "ok", message))
+    def __init__(self, message: str, stops: str | None = None) -> None:
+        super().__init__(message)
+        self.stops = stops
+        """Why no further check is possible, if none is."""
 
 
-class Stop(Exception):
-    """No further check is possible; the message says why."""
+class Skipped(Exception):
+    """A check was not made; the message says why."""

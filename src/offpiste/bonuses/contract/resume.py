@@ -1,133 +1,133 @@
-"""Whether a restored bonus continues identically: on Atari, in Four Rooms, and in a new process.
+"""Checks that the same seed pays the same, and that a restored bonus continues identically.
 
-In Four Rooms a bonus is saved late, in the middle of an episode, and frames that were visited in this episode before
-come back after it: what counts visits within an episode, or changes after a warm-up, shows only there.
+A bonus is restored on Atari, in Four Rooms, and in a new process. In Four Rooms it is saved late, in the middle of an
+episode, and frames that were visited in this episode before come back after it: what counts visits within an episode,
+or changes after a warm-up, shows only there.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from offpiste.bonuses.contract.new_process import NotFound, Save, paid_in_new_process
-from offpiste.bonuses.contract.play import OTHER_SEED, ROOMS, SEED, Lengths, rooms
-from offpiste.bonuses.contract.report import Check, Findings, Stop
-from offpiste.bonuses.contract.saving import saved_bonus
-from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch, paid_for
-from offpiste.types import Transition
+from offpiste.bonuses.contract.play import ROOMS, WARM_UP_GAMES
+from offpiste.bonuses.contract.report import Check, Failed, Skipped
+from offpiste.bonuses.contract.rollouts import Rollouts
+from offpiste.bonuses.contract.specimen import Raised
 
 _CARRY = (
     "state() and load_state() must carry all that later bonuses depend on: counts, visits of this episode, statistics, "
     "batches not learned yet, optimisers; without zero_grad() the gradients are part of it, too"
 )
+_HASHES = (
+    "hash() of text and bytes, id() and the order of sets change from process to process: use hashlib or zlib.crc32, "
+    "and sort"
+)
 
 
-def compare_with_restored(
-    watch: Watch, twin: Specimen, other: Specimen, saved: SavedBonus | None, steps: Sequence[Transition]
-) -> Specimen | None:
-    """Compare with a bonus restored from the saved state, and return that, or None where it failed."""
-    findings = watch.findings
-    repeats, saved_after = findings.results[Check.SEED].outcome == "ok", watch.specimen.observed
-    restored = other if saved is not None and _restored(other, saved, findings) else None
-    for transition in steps:
-        when = watch.specimen.when
-        batch = watch.step(transition)
-        expected = twin.step(transition, batch, writes=watch.writes)  # state() of the twin was never called
-        if repeats and differ(watch.paid[-1], expected):
-            findings.fail(
-                Check.STATE,
-                f"it paid {watch.paid[-1]:.9g} {when} after state() was called, and {expected:.9g} if it was not; "
-                "state() must not change the bonus",
-            )
-        try:
-            found = expected if restored is None else restored.step(transition, batch, writes=watch.writes)
-        except Raised as raised:
-            findings.fail(Check.RESUME, f"once restored, {raised}")
-            restored = None
-            continue
-        if differ(found, expected):
-            findings.fail(
-                Check.RESUME,
-                f"restored after step {saved_after}, it paid {found:.9g} {when} instead of {expected:.9g}; {_CARRY}",
-            )
-    findings.accept(Check.STATE)
-    return restored
-
-
-def compare_in_rooms(kind: type[Any], options: Any, watch: Watch, lengths: Lengths) -> tuple[Watch, SavedBonus | None]:
-    """Let a new bonus play Four Rooms, and compare with one restored on the way; return it, and what was saved."""
-    findings, steps = Findings(), rooms(lengths)
-    small = Watch(Specimen(kind, options, SEED, ROOMS), findings, lambda _: None)
-    for transition in steps[: lengths.rooms_saved_after]:
-        small.step(transition)
-    comparable = Check.RESUME not in watch.findings.results and not watch.findings.failures.keys() & {
-        Check.SEED,
-        Check.STATE,
-    }
-    saved = saved_bonus(small) if comparable else None
-    for transition in steps[lengths.rooms_saved_after :]:
-        small.step(transition)
-    if saved is not None:
-        restored = Specimen(kind, options, OTHER_SEED, ROOMS)
-        try:
-            restored.restore(saved)
-            found = paid_for(restored, steps, learns=small.learns, writes=small.writes)
-        except (Raised, Stop) as error:
-            watch.findings.fail(Check.RESUME, f"once restored on {ROOMS}, {error}")
-        else:
-            _compare(found, small.paid[saved.observed :], f"on {ROOMS}, restored", _CARRY, saved, watch.findings)
-    return small, saved
-
-
-def compare_with_new_process(
-    kind: type[Any],
-    settings: Mapping[str, Any],
-    played: Sequence[tuple[Watch, SavedBonus]],
-    lengths: Lengths,
-    findings: Findings,
-) -> None:
-    """Compare with bonuses restored in a new process, from what was saved in each world."""
-    saves = [Save(watch.specimen.game, saved, watch.learns) for watch, saved in played]
-    try:
-        found = paid_in_new_process(kind, settings, saves, lengths)
-    except NotFound as error:
-        findings.accept(Check.RESUME, f"in this process; not tried in a new one, since {error}")
-        return
-    except Raised as raised:
-        findings.fail(Check.RESUME, f"restored in a new process, {raised}")
-        return
-    for paid, (watch, saved) in zip(found, played, strict=True):
-        where = f"on {ROOMS}, " if watch.specimen.game == ROOMS else ""
-        advice = (
-            "hash() of text and bytes, id() and the order of sets change from process to process: use hashlib or "
-            "zlib.crc32, and sort"
+def same_seed(rollouts: Rollouts) -> str:
+    """Compare two bonuses from the same seed."""
+    until = rollouts.lengths.saved_after
+    step, paid, expected = _difference(rollouts.atari.until(until), rollouts.twin.until(until))
+    if step is not None:
+        raise Failed(
+            f"two bonuses from the same seed paid {paid:.9g} and {expected:.9g} at step {step:,}; draw from "
+            "context.generator only (layers may draw their initial weights from torch's global generator)"
         )
-        _compare(paid, watch.paid[saved.observed :], f"{where}restored in a new process", advice, saved, findings)
+    return ""
 
 
-def differ(one: float, other: float) -> bool:
-    """Return whether two bonuses differ; NaN is as NaN."""
-    return one != other and not (math.isnan(one) and math.isnan(other))
+def state(rollouts: Rollouts) -> str:
+    """Look whether `state` can be saved, and changes nothing."""
+    saved_after, compared = rollouts.lengths.saved_after, rollouts.lengths.compared
+    rollouts.atari.until(saved_after)
+    if fault := rollouts.atari.faults.get(Check.STATE):
+        raise Failed(fault)
+    if _fails(same_seed, rollouts):
+        return ""
+    found, expected = (each.until(compared)[saved_after:] for each in (rollouts.atari, rollouts.twin))
+    step, paid, other = _difference(found, expected, saved_after)
+    if step is not None:
+        raise Failed(
+            f"it paid {paid:.9g} at step {step:,} after state() was called, and {other:.9g} if it was not; "
+            "state() must not change the bonus"
+        )
+    return ""
 
 
-def _compare(
-    found: Sequence[float],
-    expected: Sequence[float],
-    how: str,
-    advice: str,
-    saved: SavedBonus,
-    findings: Findings,
-) -> None:
-    """Compare what a restored bonus paid with what the observed one paid from the same step on."""
-    for number, (one, other) in enumerate(zip(found, expected, strict=False), saved.observed + 1):
-        if differ(one, other):
-            message = f"it paid {one:.9g} at step {number} instead of {other:.9g}"
-            findings.fail(Check.RESUME, f"{how} after step {saved.observed}, {message}; {advice}")
+def in_this_process(rollouts: Rollouts) -> None:
+    """Compare bonuses restored on Atari and in Four Rooms with those that were saved."""
+    lengths, atari, rooms = rollouts.lengths, rollouts.atari, rollouts.rooms
+    if _fails(same_seed, rollouts):
+        raise Skipped("the same seed does not give the same bonuses")
+    if atari.saved is None:
+        raise Skipped("its state cannot be saved")
+    expected = rollouts.twin.until(lengths.compared)[lengths.saved_after :]
+    _compare(rollouts.other.paid, expected, "restored", lengths.saved_after, _CARRY)
+    if rollouts.other.ended:
+        raise Failed(rollouts.other.error)
+    if rooms.saved is not None and not _fails(state, rollouts):
+        saved_after = lengths.rooms_saved_after
+        _compare(rollouts.rooms_other.paid, rooms.paid[saved_after:], f"on {ROOMS}, restored", saved_after, _CARRY)
+        if rollouts.rooms_other.ended and not rooms.ended:
+            raise Failed(f"on {ROOMS}, {rollouts.rooms_other.error}")
 
 
-def _restored(other: Specimen, saved: SavedBonus, findings: Findings) -> bool:
+def resume(rollouts: Rollouts) -> str:
+    """Compare restored bonuses with those that were saved, in this process alone."""
+    rollouts.atari.until(rollouts.lengths.saved_after)
+    in_this_process(rollouts)
+    return ""
+
+
+def resume_in_new_process(rollouts: Rollouts) -> str:
+    """Compare restored bonuses with those that were saved, in this process and in a new one."""
+    resume(rollouts)
+    lengths = rollouts.lengths
+    played = ((WARM_UP_GAMES[0], rollouts.atari, lengths.compared), (ROOMS, rollouts.rooms, lengths.rooms_steps))
+    saves = [Save(game, rollout.saved) for game, rollout, _ in played if rollout.saved is not None]
+    if len(saves) < len(played) or any(rollout.faults for _, rollout, _ in played):
+        return ""
     try:
-        other.restore(saved)
+        found = paid_in_new_process(rollouts.kind, rollouts.settings, saves, lengths)
+    except NotFound as error:
+        return f"in this process; not tried in a new one, since {error}"
     except Raised as raised:
-        findings.fail(Check.RESUME, str(raised))
+        raise Failed(f"restored in a new process, {raised}") from raised
+    for paid, save, (game, rollout, until) in zip(found, saves, played, strict=True):
+        where, saved_after = f"on {ROOMS}, " if game == ROOMS else "", save.bonus.observed
+        expected = rollout.until(until)[saved_after:]
+        _compare(paid, expected, f"{where}restored in a new process", saved_after, _HASHES)
+    return ""
+
+
+def resumes(rollouts: Rollouts) -> bool:
+    """Return whether a bonus restored in this process continues identically."""
+    try:
+        in_this_process(rollouts)
+    except (Failed, Skipped):
         return False
     return True
+
+
+def _fails(check: Callable[[Rollouts], str], rollouts: Rollouts) -> bool:
+    try:
+        check(rollouts)
+    except Failed:
+        return True
+    return False
+
+
+def _compare(found: Sequence[float], expected: Sequence[float], how: str, saved_after: int, advice: str) -> None:
+    step, paid, other = _difference(found, expected, saved_after)
+    if step is not None:
+        raise Failed(
+            f"{how} after step {saved_after}, it paid {paid:.9g} at step {step:,} instead of {other:.9g}; {advice}"
+        )
+
+
+def _difference(found: Sequence[float], expected: Sequence[float], first: int = 0) -> tuple[int | None, float, float]:
+    """Return the first step at which the two paid different bonuses, and these; NaN is as NaN."""
+    for step, (one, other) in enumerate(zip(found, expected, strict=False), first + 1):
+        if one != other and not (math.isnan(one) and math.isnan(other)):
+            return step, one, other
+    return None, 0.0, 0.0

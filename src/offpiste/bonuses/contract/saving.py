@@ -1,28 +1,10 @@
-"""Save a bonus under test as a run does, and find what keeps it from being saved."""
+"""What keeps the state of a bonus from being saved as a run saves it."""
 
 from typing import Any
 
-from offpiste.bonuses.contract.report import Check
-from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch
+from offpiste.bonuses.contract.specimen import Specimen
 from offpiste.errors import kind_of
-from offpiste.seeding import generator_state
 from offpiste.store import arrays
-
-
-def saved_bonus(watch: Watch) -> SavedBonus | None:
-    """Return the observed bonus as a run saves it, or None where it cannot be saved."""
-    findings = watch.findings
-    generator = generator_state(watch.specimen.generator)
-    try:
-        state = watch.specimen.call("state")
-        fault = _fault_of_state(state)
-    except Raised as raised:
-        fault = str(raised)
-    if fault is not None:
-        findings.fail(Check.STATE, fault)
-        findings.skip(Check.RESUME, "its state cannot be saved")
-        return None
-    return SavedBonus(arrays.pack(state), generator, watch.specimen.observed)
 
 
 def state_bytes(specimen: Specimen) -> bytes | None:
@@ -33,7 +15,8 @@ def state_bytes(specimen: Specimen) -> bytes | None:
         return None
 
 
-def _fault_of_state(state: Any) -> str | None:
+def fault_of_state(state: Any) -> str | None:
+    """Return what keeps a state from being saved and what to do about it, or None."""
     if not isinstance(state, dict):
         return f"state() must be a dictionary, got {kind_of(state)}; return arrays and JSON values by name"
     for key, value in state.items():

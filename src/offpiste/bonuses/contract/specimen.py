@@ -1,11 +1,11 @@
-"""One bonus under test: calls that restore the global generators, and checks of all that shows from outside."""
+"""One bonus under test: calls that measure their time and restore the global generators."""
 
 import dataclasses
 import random
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,15 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus
-from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of, context_of
-from offpiste.bonuses.contract.report import Check, Findings, Stop
+from offpiste.bonuses.contract.play import WARM_UP_GAMES, context_of
 from offpiste.bonuses.registry import line_of, seeded_globals
-from offpiste.errors import kind_of
 from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
-from offpiste.types import Batch, Transition
 
 
 class Raised(Exception):
@@ -96,120 +92,18 @@ class Specimen:
         self.observed = saved.observed
         self.call("load_state", arrays.unpack(saved.state))
 
-    def step(self, transition: Transition, batch: Batch | None, *, writes: bool) -> float:
-        """Let it learn from the batch, if there is one, and observe the transition; return what it pays.
-
-        As in a run the arrays of the transition are read-only, unless the bonus is known to write to them.
-        """
-        if batch is not None:
-            self.call("learn", _copy(batch))
-        value = self.call("observe", _copy(transition) if writes else transition)
-        self.observed += 1
-        return _number(value)
-
     def _message_of(self, error: Exception) -> str:
         line = line_of(error, self._file)
         return f"{type(error).__name__}: {error}" + ("" if line is None else f" (line {line} of its file)")
 
 
-class Watch:
-    """Gives one bonus step after step, and checks all that shows from outside."""
-
-    def __init__(self, specimen: Specimen, findings: Findings, observed: Callable[[int], None]) -> None:
-        self.specimen = specimen
-        self._report = observed
-        self.findings = findings
-        self.learns = isinstance(specimen.bonus, LearningBonus)
-        self.logs = isinstance(specimen.bonus, LoggingBonus)
-        self.shown: list[Transition] = []
-        self.paid: list[float] = []
-        self.writes = False
-        self._draws = batch_draws()
-
-    def step(self, transition: Transition) -> Batch | None:
-        """Give one transition, and before it a batch where one is due; return that batch."""
-        batch = batch_of(self.shown, self._draws) if self.learns else None
-        if batch is not None:
-            try:
-                self._call("learn", "batch", batch)
-            except Raised as raised:
-                self.learns, batch = False, None
-                hint = "learn is called with batches from the replay (see offpiste.bonuses.base.LearningBonus)"
-                self.findings.fail(Check.LEARN, f"{raised}; {hint}")
-        self._check_value(self._call("observe", "transition", transition))
-        self.specimen.observed += 1
-        self._report(self.specimen.observed)
-        self.shown.append(transition)
-        return batch
-
-    def _call(self, method: str, what: str, original: Any) -> Any:
-        given = _copy(original)
-        value = self.specimen.call(method, given)
-        when = self.specimen.when
-        for name, array in _arrays_of(original).items():
-            if not np.array_equal(array, getattr(given, name)):
-                self.writes = True
-                self.findings.fail(
-                    Check.INPUTS, f"{method} changed {what}.{name} {when}; work on a copy, {what}.{name}.copy()"
-                )
-        for library in self.specimen.drew_from:
-            self.findings.fail(
-                Check.GENERATORS,
-                f"{method} drew from the global generator of {library} {when}; draw from context.generator, "
-                "which is saved with the run, or from a generator of your own that is part of state()",
-            )
-        return value
-
-    def _check_value(self, value: Any) -> None:
-        when = self.specimen.when
-        if isinstance(value, bool) or not isinstance(value, float | int):
-            self.findings.fail(
-                Check.NUMBER, f"observe must return a float, got {kind_of(value)} {when}; return float(...)"
-            )
-        number = _number(value)
-        self.paid.append(number)
-        if not abs(number) <= MAX_INTRINSIC:  # NaN is not, either
-            self.findings.fail(
-                Check.FINITE,
-                f"observe must return a finite number, got {number} {when}; look for divisions by 0, roots and "
-                "logarithms of numbers below 0, and exponentials that overflow",
-            )
-        if number < 0.0:
-            self.findings.fail(
-                Check.SIGN,
-                f"observe must return a number >= 0, got {number:.4g} {when}; clip it at 0, or declare "
-                "`can_be_negative = True` in the class if that is meant",
-            )
-
-
-def paid_for(
-    specimen: Specimen, steps: Sequence[Transition], *, learns: bool = False, writes: bool = False
-) -> list[float]:
-    """Return what a bonus pays for those of the steps that it has not observed, with the batches due at each of them.
-
-    The batches are those that `Watch` gives.
-    """
-    draws, first, paid = batch_draws(), specimen.observed, []
-    for number, transition in enumerate(steps):
-        batch = batch_of(steps[:number], draws) if learns else None
-        if number >= first:
-            paid.append(specimen.step(transition, batch, writes=writes))
-    return paid
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except Exception as error:
-        raise Stop("observe returned no number") from error
-
-
-def _copy(original: Any) -> Any:
+def copy_of(original: Any) -> Any:
     """Return a copy of a transition or a batch, with writable arrays."""
-    return dataclasses.replace(original, **{name: array.copy() for name, array in _arrays_of(original).items()})
+    return dataclasses.replace(original, **{name: array.copy() for name, array in arrays_of(original).items()})
 
 
-def _arrays_of(given: Any) -> dict[str, NDArray[Any]]:
+def arrays_of(given: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a transition or a batch by name."""
     values = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
