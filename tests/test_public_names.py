@@ -16,6 +16,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "Context",
         "Folder",
         "OffpisteError",
+        "Product",
         "Range",
         "RunConfig",
         "Transition",

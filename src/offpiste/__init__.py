@@ -9,7 +9,7 @@ import importlib
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` is not needed
 if TYPE_CHECKING:
     from offpiste.analysis.load import load
-    from offpiste.bonuses.base import Batch, Bonus, Context, Transition
+    from offpiste.bonuses.base import Batch, Bonus, Context, Product, Transition
     from offpiste.bonuses.contract.check import check_bonus
     from offpiste.config import RunConfig
     from offpiste.errors import OffpisteError
@@ -27,6 +27,7 @@ __all__ = [
     "Context",
     "Folder",
     "OffpisteError",
+    "Product",
     "Range",
     "RunConfig",
     "Transition",
@@ -44,6 +45,7 @@ _HOMES = {
     "Context": "offpiste.bonuses.base",
     "Folder": "offpiste.store.storage",
     "OffpisteError": "offpiste.errors",
+    "Product": "offpiste.bonuses.base",
     "Range": "offpiste.parsing",
     "RunConfig": "offpiste.config",
     "Transition": "offpiste.bonuses.base",

@@ -77,13 +77,27 @@ class Batch:
 
     @property
     def next_states(self) -> NDArray[np.uint8]:
-        """[batch, stack, height, width]: the states to bootstrap from: n steps later, or at the truncation."""
+        """[batch, stack, height, width]: the states to bootstrap from: n steps later, or at the truncation.
+
+        What the first action led to is `following`.
+        """
         n = self.actions.shape[1]
         if (self.terminal | (self.steps == n)).all():
             return self.frames[:, n:]
         indices = self.steps[:, None] + np.arange(self.stack)
         cut: NDArray[np.uint8] = self.frames[np.arange(len(indices))[:, None], indices]
         return cut
+
+    @property
+    def following(self) -> NDArray[np.uint8]:
+        """[batch, stack, height, width]: what the first actions led to, one step later, where `has_following`."""
+        return self.frames[:, 1 : self.stack + 1]
+
+    @property
+    def has_following(self) -> NDArray[np.bool_]:
+        """[batch]: whether the state one step later was stored; the one after a terminal step is not."""
+        following: NDArray[np.bool_] = ~(self.terminal & (self.steps == 1))
+        return following
 
     @property
     def stack(self) -> int:

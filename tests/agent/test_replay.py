@@ -85,6 +85,39 @@ def test_the_last_frame_of_an_episode_that_was_cut_is_never_drawn_and_padding_fo
     assert leaves(replay)[:10] == [0, 0, 0, 1, 1, 0, 0, 0, 0, 1]
 
 
+def test_what_an_action_led_to_is_the_state_one_step_later_unless_the_game_ended() -> None:
+    replay = new_replay(40)
+    played = play(replay, [0.0, 0.0, 0.0])  # 3 to 5, the last of which is terminal
+    cut = play(replay, [0.0, 0.0], ends=False)  # 9 and 10
+    last = np.full(SHAPE, 99, np.uint8)
+    replay.cut(last)
+    play(replay, [0.0] * 8, ends=False)
+    blank = np.zeros(SHAPE, np.uint8)
+    for index, following in ((3, [blank, blank, *played[:2]]), (4, [blank, *played]), (10, [blank, *cut, last])):
+        batch = sample_at(replay, index)
+        assert batch.has_following.tolist() == [True]
+        np.testing.assert_array_equal(batch.following[0], following)
+    assert sample_at(replay, 5).has_following.tolist() == [False]
+
+
+def test_a_uniform_sample_holds_every_valid_transition_equally_often_and_leaves_priorities_alone() -> None:
+    replay = new_replay(40)
+    assert replay.sample_uniformly(2, stream(0, "test")) is None
+    play(replay, [0.0] * 3)
+    play(replay, [0.0] * 8, ends=False)
+    replay.update_priorities(np.array([3]), np.array([1e6]))
+    agents = replay.sample(4)
+    frames = agents.frames.copy()
+    generator = stream(0, "test")
+    batch = replay.sample_uniformly(6_000, generator)
+    assert batch is not None
+    found, counts = np.unique(batch.indices, return_counts=True)
+    assert found.tolist() == valid_indices(replay)
+    assert counts.min() > 0.8 * counts.mean()
+    np.testing.assert_array_equal(agents.frames, frames)  # each has memory of its own
+    np.testing.assert_array_equal(batch.states[0], sample_at(replay, int(batch.indices[0])).states[0])
+
+
 def test_a_reward_in_the_window_but_in_the_next_episode_is_not_counted_even_without_padding() -> None:
     replay = new_replay(24, stack=1)
     play(replay, [0.5])

@@ -1,5 +1,6 @@
 """Bonuses that break the contract, each in its own way, and a few that keep it."""
 
+import copy
 import math
 import os
 import random
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Context, Transition
+from offpiste.bonuses.base import Context, Product, Transition
 from offpiste.neural import load_module, save_module
 
 
@@ -183,6 +184,73 @@ class GoodReplayPredictor(GoodPredictor):
 
     def learned(self, batch: Any) -> Any:
         return batch.states[:, -1]
+
+
+class GoodSampler(GoodPredictor):
+    """The same, paid after a warm-up and learned from batches that it samples itself."""
+
+    warm_up_steps: Any = 40
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.sample = context.sample
+
+    def descend(self, error: torch.Tensor) -> None:
+        batch = self.sample(4)
+        if batch is not None:
+            super().descend(self.error(batch.states[:, -1]))
+
+
+class GoodProduct(Good):
+    """Pays a lifelong part times an episodic one."""
+
+    scope = "both"
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.visits: dict[str, int] = {}
+
+    def observe(self, transition: Transition) -> Any:
+        code = str(zlib.crc32(transition.frame.tobytes()))
+        self.visits[code] = self.visits.get(code, 0) + 1
+        paid = Product(lifelong=super().observe(transition), episodic=self.visits[code] ** -0.5)
+        self.visits = {} if transition.over else self.visits
+        return paid
+
+    def state(self) -> Any:
+        return super().state() | {"visits": self.visits}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        self.visits = {**state["visits"]}
+
+
+class WarmsUpForHalfAStep(Good):
+    warm_up_steps = 0.5
+
+
+class RaisesInItsWarmUp(GoodSampler):
+    def observe(self, transition: Transition) -> Any:
+        return super().observe(transition) / (self.steps - 30)
+
+
+class ForgetsItsOptimiser(GoodPredictor):
+    def load_state(self, state: dict[str, Any]) -> None:
+        kept = copy.deepcopy(self.optimizer.state_dict())
+        super().load_state(state)
+        self.optimizer.load_state_dict(kept)
+
+
+class SamplesFromAGeneratorOfItsOwn(GoodSampler):
+    """Its own generator chooses what it learns; the saved state lacks it."""
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.generator = np.random.default_rng(1)
+
+    def descend(self, error: torch.Tensor) -> None:
+        if self.generator.random() < 0.5:
+            super().descend(error)
 
 
 class GoodForwardModel(GoodPredictor):

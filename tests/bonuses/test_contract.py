@@ -76,6 +76,12 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
         (broken.WithLooseOptions, Check.OPTIONS, r"LooseOptions must be frozen; .*@dataclass\(frozen=True\)"),
         (broken.WithDemandingOptions, Check.OPTIONS, r"DemandingOptions cannot be made .*: .*noise must be set"),
         (broken.CannotBeMade, Check.MAKING, r"raised TypeError: .*; the class is called with its options and a Cont"),
+        (
+            broken.WarmsUpForHalfAStep,
+            Check.MAKING,
+            r"warm_up_steps of WarmsUpForHalfAStep must be an int >= 0, got 0.5",
+        ),
+        (broken.RaisesInItsWarmUp, Check.NUMBER, r"in the warm-up, observe raised ZeroDivisionError: .* of its file"),
         (broken.PaysTensors, Check.NUMBER, r"must return a float, got torch.Tensor at step 1; return float\(...\)"),
         (broken.PaysNothing, Check.NUMBER, r"must return a float, got None at step 1; "),
         (broken.Raises, Check.NUMBER, r"observe raised ZeroDivisionError: .* \(line \d+ of its file\) at step 1,500"),
@@ -112,6 +118,8 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
             Check.RESUME,
             r"on four_rooms, restored after step 638, it paid .*batches not lea",
         ),
+        (broken.ForgetsItsOptimiser, Check.RESUME, r"restored after step 220, it paid .*optimisers"),
+        (broken.SamplesFromAGeneratorOfItsOwn, Check.RESUME, r"restored after step 220, it paid .* instead of"),
         (broken.NeverClearsItsGradients, Check.RESUME, r"on four_rooms, restored after step 638, .*without zero_grad"),
         (broken.WritesIntoTheState, Check.INPUTS, r"observe changed transition.state at step 1; .*state.copy\(\)"),
         (broken.WritesIntoTheMemory, Check.INPUTS, r"observe changed transition.ram at step 1; "),
@@ -243,7 +251,16 @@ def test_a_quick_check_does_not_fail_what_may_only_be_slow() -> None:
     assert without == "on four_rooms it paid the same over 366 steps as without learn; a full check plays longer"
 
 
-@pytest.mark.parametrize("kind", [broken.GoodNovelty, broken.GoodPredictor, broken.GoodReplayPredictor])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        broken.GoodNovelty,
+        broken.GoodPredictor,
+        broken.GoodProduct,
+        broken.GoodReplayPredictor,
+        broken.GoodSampler,
+    ],
+)
 def test_a_full_check_passes_what_is_right(kind: type[Any]) -> None:
     report = check_here(kind)
     assert report.passed, report

@@ -20,7 +20,7 @@ from offpiste.config import AgentConfig, BonusConfig, ExplorationConfig, RunConf
 from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.tracker import Step
-from offpiste.seeding import stream
+from offpiste.seeding import generator_state, stream
 from offpiste.store import arrays
 from tests.sameness import assert_same
 from tests.worlds.scripted import REWARDS, ScriptedWorld
@@ -358,6 +358,43 @@ class KeepsContext(RecordingBonus):
     def __init__(self, options: NoOptions, context: Context) -> None:
         super().__init__(Journal())
         self.context = context
+
+
+class WarmsUp(RecordingBonus):
+    warm_up_steps = 3
+
+
+def test_the_steps_of_a_warm_up_are_observed_and_not_paid(journal: Journal) -> None:
+    bonus = WarmsUp(journal)
+    loop = Loop(wired(), bonus)
+    for _ in islice(loop.steps(), 5):
+        pass
+    assert len(bonus.seen) == 5
+    paid = loop.replay.intrinsic[: loop.replay.added]
+    assert paid[paid > 0.0].tolist() == [1.0, 1.25]
+
+
+def test_a_bonus_samples_the_replay_of_its_run_from_its_own_stream(journal: Journal) -> None:
+    config = wired(bonus=BonusConfig(name=f"{__name__}:KeepsContext"))
+    loop, bare = Loop(config), Loop(config)
+    bonus: Any = loop.bonus
+    assert bonus.context.sample(4) is None
+    for each in (loop, bare):
+        for _ in islice(each.steps(), 20):
+            pass
+    bare_bonus: Any = bare.bonus
+    expected = bare.replay.sample_uniformly(4, bare_bonus.context.generator)
+    found = bonus.context.sample(4)
+    assert found.numbers.tolist() == expected.numbers.tolist()  # type: ignore[union-attr]
+    assert generator_state(loop.replay._generator) == generator_state(bare.replay._generator)
+
+
+def test_a_bonus_knows_the_lengths_and_the_discount_of_its_run(journal: Journal) -> None:
+    config = wired(bonus=BonusConfig(name=f"{__name__}:KeepsContext"))
+    bonus: Any = Loop(config).bonus
+    context, agent = bonus.context, config.agent
+    assert (context.discount, context.return_steps) == (agent.discount, agent.return_steps)
+    assert (context.min_history_steps, context.run_steps) == (agent.min_history_steps, config.frames // 4)
 
 
 def test_a_bonus_is_made_for_the_world_of_the_run_with_a_stream_of_its_own(journal: Journal) -> None:

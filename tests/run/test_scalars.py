@@ -11,6 +11,7 @@ import pytest
 
 from offpiste import load
 from offpiste.agent.rainbow import Update
+from offpiste.bonuses.base import Product
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig
 from offpiste.errors import NotFinite
 from offpiste.run.loop import Loop
@@ -97,6 +98,25 @@ def test_a_window_begins_anew_and_what_did_not_happen_in_it_has_no_scalar() -> N
     for _ in range(3):
         tracker.count_training(transition(), None)
     assert tracker.count_training(transition(), None).scalars.keys() == {"cells", "rooms", "epsilon", "episodes"}
+
+
+def test_the_factors_of_a_product_are_means_over_the_window_and_survive_a_restore() -> None:
+    tracker = Tracker(small_run())
+    for number in range(2):
+        tracker.count_training(transition(), Product(episodic=0.5, lifelong=2.0 + number))
+    restored = Tracker(small_run())
+    restored.load_state(tracker.state())
+    for each in (tracker, restored):
+        each.count_training(transition(), 0.0)  # of the warm-up, say
+        scalars = each.count_training(transition(), Product(episodic=1.0, lifelong=3.0)).scalars
+        assert (scalars["intrinsic/episodic"], scalars["intrinsic/lifelong"]) == (0.5, 2.0)
+        assert scalars["intrinsic/max"] == 3.0
+        assert "intrinsic/episodic" not in window_of(each, 0.5)
+
+
+def window_of(tracker: Tracker, intrinsic: float) -> Mapping[str, float]:
+    steps = [tracker.count_training(transition(), intrinsic) for _ in range(4)]
+    return steps[-1].scalars
 
 
 def test_evaluation_moves_no_window() -> None:

@@ -53,7 +53,8 @@ class Replay:
         self.last_frame = np.zeros(self._capacity, np.bool_)
         """True for entries that are no steps but hold the last frame of a truncated episode."""
         self._stored = _COLUMNS | ({"last_frame": "last_frame"} if bootstrap_at_limit else {})
-        self._batch_frames = np.zeros(0, np.uint8)
+        self._memory: dict[str, NDArray[np.uint8]] = {}
+        """The frames of the last batch of each reader."""
 
     def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool) -> None:
         """Add one agent step, with the largest priority recorded so far."""
@@ -68,7 +69,27 @@ class Replay:
 
     def sample(self, batch_size: int) -> Batch:
         """Sample transitions by priority, stratified; the frames stay valid until the next call."""
-        indices = self._draw(batch_size)
+        return self._batch(self._draw(batch_size), "agent")
+
+    def sample_uniformly(self, batch_size: int, generator: np.random.Generator) -> Batch | None:
+        """Sample transitions with equal probability; None before there are any.
+
+        The frames stay valid until the next call of this method.
+        """
+        if self.added < self._stack + self._n_steps:
+            return None
+        held = min(self.added, self._capacity)
+        indices = generator.integers(held, size=batch_size)
+        for _ in range(REDRAWS):
+            invalid = np.flatnonzero(~self.valid(indices))
+            if not len(invalid):
+                return self._batch(indices, "bonus")
+            indices[invalid] = generator.integers(held, size=len(invalid))
+        raise ConfigError(
+            f"no valid transition in {REDRAWS:,} draws; raise agent.replay_capacity, now {self._capacity:,}"
+        )
+
+    def _batch(self, indices: NDArray[np.int64], reader: str) -> Batch:
         numbers = self._numbers(indices)
         ahead = (indices[:, None] + np.arange(self._n_steps)) % self._capacity  # [batch, n]
         ends, last_frame = self.terminal[ahead], self.last_frame[ahead]
@@ -78,7 +99,7 @@ class Replay:
             indices=indices,
             numbers=numbers,
             priorities=self._tree.leaves[indices],
-            frames=self._read_frames(numbers),
+            frames=self._read_frames(numbers, reader),
             actions=self.actions[ahead].astype(np.int64),
             extrinsic=np.where(steps, self.extrinsic[ahead], np.float32(0.0)),
             intrinsic=np.where(steps, self.intrinsic[ahead], np.float32(0.0)),
@@ -191,12 +212,12 @@ class Replay:
         """Return the numbers, counted from the start of the run, of the entries now at these indices."""
         return indices + (self.added - 1 - indices) // self._capacity * self._capacity
 
-    def _read_frames(self, numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
-        span = self._stack + self._n_steps
-        if self._batch_frames.shape[0] != len(numbers):
-            self._batch_frames = np.zeros((len(numbers), span, *self._blank.shape), np.uint8)
-        self._frames.read(numbers + 1 - self._stack, span, self._batch_frames)
-        return self._batch_frames
+    def _read_frames(self, numbers: NDArray[np.int64], reader: str) -> NDArray[np.uint8]:
+        shape = (len(numbers), self._stack + self._n_steps, *self._blank.shape)
+        if reader not in self._memory or self._memory[reader].shape != shape:
+            self._memory[reader] = np.zeros(shape, np.uint8)
+        self._frames.read(numbers + 1 - self._stack, shape[1], self._memory[reader])
+        return self._memory[reader]
 
     def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:
         indices = np.asarray(numbers, np.int64) % self._capacity

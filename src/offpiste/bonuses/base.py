@@ -5,13 +5,13 @@ learn while it observes, because a pseudo-count is the change that an update cau
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from offpiste.errors import kind_of
+from offpiste.errors import ConfigError, kind_of
 from offpiste.field_docs import show_fields
 from offpiste.types import Batch, Transition
 
@@ -23,10 +23,12 @@ __all__ = [
     "LoggingBonus",
     "NoOptions",
     "PaysFor",
+    "Product",
     "Scope",
     "Transition",
     "fault_of_scalars",
     "options_class",
+    "warm_up_steps",
 ]
 
 Scope = Literal["lifelong", "episodic", "both"]
@@ -52,10 +54,35 @@ class Context:
     """The bonus's own random stream; the run saves and restores its state."""
     device: str = "cpu"
     """Where networks belong, as torch names it: cpu, cuda:0."""
+    discount: float = 0.99
+    """The agent's discount factor per step."""
+    return_steps: int = 3
+    """n of the agent's n-step returns."""
+    min_history_steps: int = 20_000
+    """Agent steps before the first update: those of `learn` begin then."""
+    run_steps: int = 50_000_000
+    """Agent steps of training; more, where somebody prolongs the run later."""
+    sample: Callable[[int], Batch | None] = lambda _: None
+    """Called with a batch size, samples the replay uniformly, drawn from `generator`; None while it is empty.
+
+    The frames of a batch are valid until the next call.
+    """
 
 
 MAX_INTRINSIC = float(np.finfo(np.float32).max)
 """The largest intrinsic reward, unscaled: the replay stores float32."""
+
+
+class Product(float):
+    """An intrinsic reward that is a product: `Product(episodic=0.5, lifelong=2.0)` is the number 1.0."""
+
+    factors: Mapping[str, float]
+
+    def __new__(cls, **factors: float) -> "Product":
+        """Multiply factors, which keep their names."""
+        made = super().__new__(cls, math.prod(factors.values()))
+        made.factors = factors
+        return made
 
 
 class Bonus(Protocol):
@@ -68,6 +95,7 @@ class Bonus(Protocol):
     - `scope` (default "lifelong"): it stays low in later episodes; "episodic", it comes back in the next episode;
       "both", it comes back in part;
     - `can_be_negative` (default False);
+    - `warm_up_steps` (default 0): so many first steps are observed and not paid, as running statistics must settle;
     - `pays_for`: "state" or "next_state", for whose novelty it pays; where it is declared, `check-bonus` tests it.
 
     Layers may draw their initial weights from torch's global generator, which is seeded for that; nothing else may draw
@@ -75,7 +103,7 @@ class Bonus(Protocol):
     """
 
     def observe(self, transition: Transition) -> float:
-        """Return the unscaled intrinsic reward of this step."""
+        """Return the unscaled intrinsic reward of this step; a `Product` has its factors recorded, too."""
 
     def state(self) -> dict[str, Any]:
         """Return all that later rewards depend on, as a flat dictionary of arrays and JSON values."""
@@ -92,6 +120,14 @@ class NoOptions:
 def options_class(kind: type[Any]) -> Any:
     """Return what a bonus declares as its options; whether that is a frozen dataclass is for others to say."""
     return getattr(kind, "Options", NoOptions)
+
+
+def warm_up_steps(bonus: Any) -> int:
+    """Return how many first steps of a run a bonus observes without being paid."""
+    steps = getattr(bonus, "warm_up_steps", 0)
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+        raise ConfigError(f"warm_up_steps of {type(bonus).__name__} must be an int >= 0, got {steps!r}")
+    return steps
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic, n_step_returns
-from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus
+from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus, warm_up_steps
 from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
 from offpiste.run.parts import build_bonus, new_agent, new_replay
@@ -38,8 +38,10 @@ class Loop:
         self._streams = {name: stream(config.seed, name) for name in STREAMS}
         self.world = open_world(config.game, config.world, stream(config.seed, "game"), config.seed)
         self.agent = new_agent(config, self.world)
-        self.bonus = bonus if bonus is not None else build_bonus(config, self.world, self._streams["bonus"])
         self.replay = new_replay(config, self._streams["replay"])
+        built = build_bonus(config, self.world, self._streams["bonus"], self.replay) if bonus is None else bonus
+        self.bonus: Bonus | None = built
+        self._unpaid_steps = warm_up_steps(built)
         self.tracker = Tracker(config, self.bonus)
 
     @cached_property
@@ -98,7 +100,7 @@ class Loop:
         if not abs(intrinsic) <= MAX_INTRINSIC:  # `not <=` also catches NaN
             advice = "run offpiste check-bonus on it"
             raise NotFinite(f"the bonus must be finite in float32, got {intrinsic} {self._when}; {advice}")
-        return intrinsic
+        return intrinsic if self.tracker.training_steps >= self._unpaid_steps else 0.0
 
     @property
     def _when(self) -> str:

@@ -24,8 +24,22 @@ def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
     return Replay(config.agent, world.state_shape, generator, bootstrap_at_limit=world.bootstrap_at_limit)
 
 
-def build_bonus(config: RunConfig, world: World, generator: np.random.Generator) -> Bonus | None:
-    """Return the untrained bonus of a run, or None where it has none."""
+def build_bonus(
+    config: RunConfig, world: World, generator: np.random.Generator, replay: Replay | None = None
+) -> Bonus | None:
+    """Return the untrained bonus of a run, which may sample from the replay, or None where it has none."""
     stack, height, width = world.state_shape
-    context = Context(config.game, world.action_count, stack, (height, width), generator, config.machine.device)
+    context = Context(
+        config.game,
+        world.action_count,
+        stack,
+        (height, width),
+        generator,
+        config.machine.device,
+        discount=config.agent.discount,
+        return_steps=config.agent.return_steps,
+        min_history_steps=config.agent.min_history_steps,
+        run_steps=config.frames // config.world.frame_skip,
+        sample=lambda batch_size: None if replay is None else replay.sample_uniformly(batch_size, generator),
+    )
     return build(config.bonus, context)

@@ -76,6 +76,8 @@ class IterationStatistics:
     intrinsic: list[float] = field(default_factory=list)
     """The unscaled intrinsic reward of every step."""
     clipped_sums: int = 0
+    factors: dict[str, float] = field(default_factory=dict)
+    """The sum of each factor of intrinsic rewards that are products; of a window alone."""
 
     def count_update(self, update: Update) -> None:
         """Count an update of the agent."""
@@ -89,6 +91,11 @@ class IterationStatistics:
         """Count the unscaled intrinsic reward of a step, and whether its sum with the extrinsic one was clipped."""
         self.intrinsic.append(intrinsic)
         self.clipped_sums += clipped
+
+    def count_factors(self, factors: Mapping[str, float]) -> None:
+        """Count the factors of an intrinsic reward."""
+        for name, value in factors.items():
+            self.factors[name] = self.factors.get(name, 0.0) + value
 
     def columns(self) -> dict[str, Any]:
         """Return these statistics as columns of an `IterationRow`."""
@@ -118,7 +125,9 @@ class IterationStatistics:
 
     def state(self) -> dict[str, Any]:
         """Return all attributes but `intrinsic`, which is kept as an array, by their keys in a checkpoint."""
-        values = vars(self) | {"returns": [*self.returns]}
+        values = vars(self) | {"returns": [*self.returns], "factors": {**self.factors}}
+        if not self.factors:
+            del values["factors"]
         return {_KEYS.get(name, name): value for name, value in values.items() if name != "intrinsic"}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from offpiste.agent.mixing import clip_extrinsic, is_clipped
 from offpiste.agent.rainbow import Update, epsilon
-from offpiste.bonuses.base import Bonus, LoggingBonus, fault_of_scalars
+from offpiste.bonuses.base import Bonus, LoggingBonus, Product, fault_of_scalars
 from offpiste.config import RunConfig, counted_steps
 from offpiste.errors import NotFinite
 from offpiste.run.coverage import NOT_COUNTED, Coverage
@@ -102,7 +102,9 @@ class Tracker:
         if intrinsic is not None:
             clipped = is_clipped(clip_extrinsic(transition.reward), intrinsic, self._config.bonus)
             for statistics in (self.episode, self._iterations["train"], self._window):
-                statistics.count_intrinsic(intrinsic, clipped=clipped)
+                statistics.count_intrinsic(float(intrinsic), clipped=clipped)
+            if isinstance(intrinsic, Product):
+                self._window.count_factors(intrinsic.factors)
         self.coverage.visit(transition.ram, transition.next_state[-1], self.training_steps)
         self._window.steps += 1
         step = self._count(transition)
@@ -144,9 +146,10 @@ class Tracker:
     def _close_window(self) -> dict[str, float]:
         """Return the scalars of the window that this step completes, and begin the next."""
         columns = self._window.columns() | self.coverage.totals()
+        factors = {f"intrinsic/{name}": total / self._window.steps for name, total in self._window.factors.items()}
         self._window = IterationStatistics()
         scalars = {name: float(columns[key]) for name, key in _SCALARS.items() if columns[key] is not None}
-        return scalars | {"epsilon": self.epsilon(self.training_steps)} | self._bonus_scalars()
+        return scalars | factors | {"epsilon": self.epsilon(self.training_steps)} | self._bonus_scalars()
 
     def _bonus_scalars(self) -> dict[str, float]:
         """Return the scalars of the bonus, by names that begin with bonus/."""

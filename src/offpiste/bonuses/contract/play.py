@@ -1,6 +1,6 @@
 """The transitions and batches that a bonus is checked on: real play, the same at every call."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle, islice
@@ -133,11 +133,19 @@ def rooms(lengths: Lengths = FULL) -> tuple[Transition, ...]:
     return tuple(islice(random_play(ROOMS, ROOMS_EPISODE_STEPS), lengths.rooms_steps))
 
 
-def context_of(game: str, generator: np.random.Generator) -> Context:
+@cache
+def random_steps(game: str) -> tuple[Transition, ...]:
+    """Return random play in one game, for warm-ups."""
+    return tuple(islice(random_play(game), QUICK.compared))
+
+
+def context_of(
+    game: str, generator: np.random.Generator, sample: Callable[[int], Batch | None] = lambda _: None
+) -> Context:
     """Return what a bonus is built from on a game; on Atari, for the full set of actions."""
     world = _world_config(game)
-    actions = ROOMS_ACTIONS if game == ROOMS else MAX_ACTIONS
-    return Context(game, actions, world.stack_frames, (world.frame_size, world.frame_size), generator)
+    actions, size = ROOMS_ACTIONS if game == ROOMS else MAX_ACTIONS, world.frame_size
+    return Context(game, actions, world.stack_frames, (size, size), generator, sample=sample)
 
 
 def _world_config(game: str) -> WorldConfig:
@@ -162,16 +170,23 @@ def batch_draws() -> np.random.Generator:
 def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch | None:
     """Return a batch sampled from the steps so far, as in a run, or None where none is due."""
     agent = AgentConfig()
-    choices = len(shown) - agent.return_steps
-    if choices < agent.batch_size or len(shown) % agent.update_period_steps:
+    if len(shown) < agent.batch_size + agent.return_steps or len(shown) % agent.update_period_steps:
         return None
-    indices = draws.integers(choices, size=agent.batch_size)
+    return sampled(shown, agent.batch_size, draws)
+
+
+def sampled(shown: Sequence[Transition], batch_size: int, draws: np.random.Generator) -> Batch | None:
+    """Return a batch sampled from the steps so far, as from the replay, or None where there are too few."""
+    agent = AgentConfig()
+    if len(shown) <= agent.return_steps:
+        return None
+    indices = draws.integers(len(shown) - agent.return_steps, size=batch_size)
     runs = [shown[index : index + agent.return_steps] for index in indices]
     rewards = np.array([[step.reward for step in steps] for steps in runs], np.float32).clip(-1.0, 1.0)
     ends = np.array([[step.over for step in steps] for steps in runs])
     inside = np.cumsum(ends, axis=1) - ends == 0  # true up to and including the first end
     stack, *frame_shape = shown[0].state.shape
-    frames = np.empty((agent.batch_size, stack + agent.return_steps, *frame_shape), np.uint8)
+    frames = np.empty((batch_size, stack + agent.return_steps, *frame_shape), np.uint8)
     for row, steps in zip(frames, runs, strict=True):
         row[:stack] = steps[0].state
         for ahead, step in enumerate(steps):
@@ -179,7 +194,7 @@ def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch |
     return Batch(
         indices=indices,
         numbers=indices,
-        priorities=np.ones(agent.batch_size),
+        priorities=np.ones(batch_size),
         frames=frames,
         actions=np.array([[step.action for step in steps] for steps in runs]),
         extrinsic=np.where(inside, rewards, np.float32(0.0)),

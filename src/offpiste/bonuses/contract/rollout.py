@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
-from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus, fault_of_scalars
-from offpiste.bonuses.contract.play import batch_draws, batch_of
+from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus, fault_of_scalars, warm_up_steps
+from offpiste.bonuses.contract.play import batch_draws, batch_of, random_steps
 from offpiste.bonuses.contract.report import Check, Skipped
 from offpiste.bonuses.contract.saving import fault_of_state, state_bytes
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, arrays_of, copy_of
-from offpiste.errors import kind_of
+from offpiste.errors import ConfigError, kind_of
 from offpiste.seeding import generator_state
 from offpiste.store import arrays
 from offpiste.types import Transition
@@ -71,14 +72,18 @@ def roll_out(
 ) -> Rollout:
     """Give a bonus those of the steps that it has not observed, and before them the batches that are due.
 
-    As in a run the arrays of a transition are read-only; otherwise they are copies, of which changes are found.
+    As in a run the arrays of a transition are read-only; otherwise they are copies, of which changes are found. A new
+    bonus is first shown its `warm_up_steps`, again and again the same random play.
     """
     rollout = Rollout(specimen.observed, milliseconds=specimen.milliseconds)
     rollout.learns = isinstance(specimen.bonus, LearningBonus)
     rollout.logs = isinstance(specimen.bonus, LoggingBonus)
+    if specimen.observed == 0 and not _warmed_up(specimen, rollout, learn=learn):
+        return rollout
     draws, learning = batch_draws(), rollout.learns and learn
     for number, transition in enumerate(steps):
-        batch = batch_of(steps[:number], draws) if learning else None
+        specimen.shown = steps[:number]
+        batch = batch_of(specimen.shown, draws) if learning else None
         if number < rollout.first:
             continue
         try:
@@ -101,6 +106,26 @@ def roll_out(
         if observed is not None:
             observed()
     return rollout
+
+
+def _warmed_up(specimen: Specimen, rollout: Rollout, *, learn: bool) -> bool:
+    """Show a new bonus the steps that it is not paid for; return whether it raised no exception."""
+    try:
+        steps = tuple(islice(cycle(random_steps(specimen.game)), warm_up_steps(specimen.bonus)))
+        draws = batch_draws()
+        for number, transition in enumerate(steps):
+            specimen.shown = steps[:number]
+            batch = batch_of(specimen.shown, draws) if learn and rollout.learns else None
+            if batch is not None:
+                specimen.call("learn", copy_of(batch))
+            specimen.call("observe", copy_of(transition))
+    except ConfigError as error:
+        rollout.ended, rollout.error = "its warm-up has no length", str(error)
+        rollout.fail(Check.MAKING, rollout.error)
+    except Raised as raised:
+        rollout.ended, rollout.error = "observe raised an exception", f"in the warm-up, {raised}"
+        rollout.fail(Check.NUMBER, rollout.error)
+    return not rollout.ended
 
 
 def _learn(specimen: Specimen, batch: Any, rollout: Rollout) -> bool:

@@ -5,7 +5,7 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from offpiste.bonuses.contract.play import WARM_UP_GAMES, context_of
+from offpiste.bonuses.contract.play import WARM_UP_GAMES, context_of, sampled
 from offpiste.bonuses.registry import line_of, seeded_globals
 from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
 from offpiste.store import arrays
+from offpiste.types import Batch, Transition
 
 
 class Raised(Exception):
@@ -60,7 +61,9 @@ class Specimen:
         """The libraries from whose global generators the last call drew."""
         self._resting = _global_states()
         self._file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        context = context_of(game, self.generator)
+        self.shown: Sequence[Transition] = ()
+        """The steps before the present one, from which it may sample."""
+        context = context_of(game, self.generator, self._sample)
         with seeded_globals(int(self.generator.integers(2**63))):
             try:
                 self.bonus = kind(options, context)
@@ -91,6 +94,9 @@ class Specimen:
         restore_generator(self.generator, saved.generator)
         self.observed = saved.observed
         self.call("load_state", arrays.unpack(saved.state))
+
+    def _sample(self, batch_size: int) -> Batch | None:
+        return sampled(self.shown, batch_size, self.generator)
 
     def _message_of(self, error: Exception) -> str:
         line = line_of(error, self._file)
