@@ -79,7 +79,7 @@ def measure(game: str, entries: int, recorded: int) -> Result:
     grown = resident_megabytes() - before
     agent = Rainbow(config, STATE_SHAPE, 18, stream(0, "weights"))
     batch = replay.sample(32)
-    returns = n_step_returns(batch, BonusConfig(), config.discount)
+    returns = n_step_returns(batch, BonusConfig(), config.discount, factor=1.0)
     sample, update = interleaved(lambda: replay.sample(32), lambda: agent.learn(batch, returns))
     raw = entries * STATE_SHAPE[1] * STATE_SHAPE[2] / 1e6
     print(

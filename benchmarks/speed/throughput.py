@@ -88,7 +88,9 @@ class Bare:
         height, width = self._emulator.getScreenDims()
         self._screens = np.zeros((2, height, width), np.uint8)
         self._batch = loop.replay.sample(loop.config.agent.batch_size)
-        self._returns = n_step_returns(self._batch, loop.config.bonus, loop.config.agent.discount)
+        self._returns = n_step_returns(
+            self._batch, loop.config.bonus, loop.config.agent.discount, loop.config.bonus.scale
+        )
         self._state = stream(0, "state").integers(0, 255, (4, 84, 84), dtype=np.uint8)
 
     def emulator_step(self) -> None:

@@ -157,6 +157,17 @@ class BonusConfig(_Table, name="bonus"):
     """β, the factor of the intrinsic reward."""
     clip_sum: bool = True
     """Whether the sum of clipped extrinsic and scaled intrinsic reward is clipped to [-1, 1]."""
+    decay: Annotated[Probability, ADDED_LATER] = 0.0
+    """Share of β that is lost in each agent step: β_t = β·(1 - decay)^t."""
+    extrinsic_scale: Annotated[float, Range(min=0), ADDED_LATER] = 1.0
+    """Factor of the clipped extrinsic reward; 0 is pure exploration."""
+    normalise: Annotated[Literal["none", "std", "return_std"], ADDED_LATER] = "none"
+    """What divides the intrinsic reward when it is mixed: nothing, its running deviation, or the running deviation of
+    its discounted sum (as in RND's paper). No mean is taken off, and 0 is paid until 100 rewards are in."""
+    discount: Annotated[Probability, ADDED_LATER] = 0.99
+    """Of the discounted sum of intrinsic rewards."""
+    pays_for: Annotated[Literal["state", "next_state"], ADDED_LATER] = "state"
+    """Which frame is shown to a bonus that looks at one: that in which the action was taken, or the next."""
 
 
 @dataclass(frozen=True)

@@ -459,7 +459,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
             nothing = [0.0] * (self.naive.steps - steps)
             assert batch.extrinsic[row].tolist() == [entry.extrinsic for entry in entries] + nothing
             assert batch.intrinsic[row].tolist() == [entry.intrinsic for entry in entries] + nothing
-        returns = n_step_returns(batch, self.naive.bonus, 0.99)
+        returns = n_step_returns(batch, self.naive.bonus, 0.99, self.naive.bonus.scale)
         np.testing.assert_allclose(returns, [item.value for item in expected], rtol=1e-5, atol=1e-6)
         assert batch.frames.shape == (len(expected), stack + self.naive.steps, *SHAPE)
         for row, item in enumerate(expected):
@@ -524,7 +524,8 @@ def sample_at(replay: Replay, index: int) -> Batch:
 
 
 def returns_of(batch: Batch, bonus: BonusConfig | None = None) -> NDArray[np.float32]:
-    return n_step_returns(batch, bonus or BonusConfig(), 0.99)
+    config = bonus or BonusConfig()
+    return n_step_returns(batch, config, 0.99, config.scale)
 
 
 def leaves(replay: Replay) -> list[float]:

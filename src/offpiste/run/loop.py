@@ -8,12 +8,13 @@ I/O; `Tracker` keeps step counts, episode statistics and the phase, training or 
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from offpiste.agent.mixing import clip_extrinsic, n_step_returns
+from offpiste.agent.mixing import IntrinsicScale, clip_extrinsic, n_step_returns
 from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus, warm_up_steps
 from offpiste.config import RunConfig
 from offpiste.errors import NotFinite
@@ -41,6 +42,7 @@ class Loop:
         self.replay = new_replay(config, self._streams["replay"])
         built = build_bonus(config, self.world, self._streams["bonus"], self.replay) if bonus is None else bonus
         self.bonus: Bonus | None = built
+        self.intrinsic_scale = IntrinsicScale(config.bonus)
         self._unpaid_steps = warm_up_steps(built)
         self.tracker = Tracker(config, self.bonus)
 
@@ -80,12 +82,13 @@ class Loop:
         self.replay.add(transition.frame, action, extrinsic, unscaled, transition.over and not cut)
         if cut:
             self.replay.cut(transition.next_state[-1])
-        return self.tracker.count_training(transition, intrinsic)
+        return self.tracker.count_training(transition, intrinsic, self.intrinsic_scale.factor(step))
 
     def update(self) -> None:
         """Sample a batch; update the agent on it, then the bonus if it is a `LearningBonus`."""
         batch = self.replay.sample(self.config.agent.batch_size)
-        returns = n_step_returns(batch, self.config.bonus, self.config.agent.discount)
+        factor = self.intrinsic_scale.factor(self.tracker.training_steps)
+        returns = n_step_returns(batch, self.config.bonus, self.config.agent.discount, factor)
         learned = self.agent.learn(batch, returns, self._streams["noise"])
         if not math.isfinite(learned.loss):
             advice = "lower agent.learning_rate" + (" or bonus.scale" if self.bonus is not None else "")
@@ -96,11 +99,16 @@ class Loop:
         self.tracker.count_update(learned)
 
     def _intrinsic(self, bonus: Bonus, transition: Transition) -> float:
+        if self.config.bonus.pays_for == "next_state":
+            transition = replace(transition, state=transition.next_state)
         intrinsic = bonus.observe(transition)
         if not abs(intrinsic) <= MAX_INTRINSIC:  # `not <=` also catches NaN
             advice = "run offpiste check-bonus on it"
             raise NotFinite(f"the bonus must be finite in float32, got {intrinsic} {self._when}; {advice}")
-        return intrinsic if self.tracker.training_steps >= self._unpaid_steps else 0.0
+        if self.tracker.training_steps < self._unpaid_steps:
+            return 0.0
+        self.intrinsic_scale.observe(intrinsic)
+        return intrinsic
 
     @property
     def _when(self) -> str:
@@ -122,6 +130,8 @@ class Loop:
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
             "game": np.frombuffer(self.world.snapshot(), np.uint8),
         }
+        if scale := self.intrinsic_scale.state():
+            state[layout.LOOP]["intrinsic_scale"] = scale
         if self.config.schedule.evaluation_steps:
             state[layout.LOOP]["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
         state |= {layout.AGENT: self.agent.state(), layout.REPLAY: self.replay.state()}
@@ -140,6 +150,7 @@ class Loop:
         self.world.restore(loop["game"].tobytes())
         if self.config.schedule.evaluation_steps:
             self._evaluation_world.restore(loop["evaluation_game"].tobytes())
+        self.intrinsic_scale.load_state(loop.get("intrinsic_scale", {}))
         self.agent.load_state(state[layout.AGENT])
         self.replay.load_state(state[layout.REPLAY], immutable)
         if self.bonus is not None:

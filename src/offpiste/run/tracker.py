@@ -96,11 +96,17 @@ class Tracker:
         for statistics in (self._iterations["train"], self._window):
             statistics.count_update(update)
 
-    def count_training(self, transition: Transition, intrinsic: float | None) -> Step:
-        """Count a training step, with its unscaled intrinsic reward, or None without a bonus."""
+    def count_training(self, transition: Transition, intrinsic: float | None, factor: float | None = None) -> Step:
+        """Count a training step, with its unscaled intrinsic reward and the factor of that, or None without a bonus.
+
+        Without a factor it is β.
+        """
         self.training_steps += 1
         if intrinsic is not None:
-            clipped = is_clipped(clip_extrinsic(transition.reward), intrinsic, self._config.bonus)
+            config = self._config.bonus
+            clipped = is_clipped(
+                clip_extrinsic(transition.reward), intrinsic, config, config.scale if factor is None else factor
+            )
             for statistics in (self.episode, self._iterations["train"], self._window):
                 statistics.count_intrinsic(float(intrinsic), clipped=clipped)
             if isinstance(intrinsic, Product):

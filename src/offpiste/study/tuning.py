@@ -84,7 +84,7 @@ def grid_of(bonus: str, options: Mapping[str, Any] | None = None) -> Grid:
 
 
 def typical_intrinsic(config: BonusConfig) -> float:
-    """Return the median absolute unscaled intrinsic reward of random play, of the steps on which there is any.
+    """Return the median absolute intrinsic reward of random play, of the steps on which there is any, before β.
 
     The run is one with ε = 1 and β = 0; a `ConfigError` refuses a bonus that pays too seldom.
     """
@@ -111,7 +111,7 @@ def typical_intrinsic(config: BonusConfig) -> float:
             f"of {counted:,} with {config.name}; let it pay on more visits than the first, or choose β in a study of "
             "your own (docs/your-bonus.md, Tune it)"
         )
-    return float(np.median(paid))
+    return float(np.median(paid)) / (loop.intrinsic_scale.deviation or 1.0)
 
 
 def half_decades(middle: float, count: int) -> tuple[float, ...]:
