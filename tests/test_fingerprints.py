@@ -174,6 +174,11 @@ def test_what_an_older_run_does_not_say_is_the_default_of_what_was_added_later(m
         "world.bootstrap_at_limit": False,
         "world.action_set": "minimal",
         "world.coarse_frame": [11, 8, 8],
+        "bonus.decay": 0.0,
+        "bonus.extrinsic_scale": 1.0,
+        "bonus.normalise": "none",
+        "bonus.discount": 0.99,
+        "bonus.pays_for": "state",
     }
     assert later_defaults() == now
     monkeypatch.setattr("offpiste.config.RunConfig", LaterRun)

@@ -210,6 +210,17 @@ def test_a_loop_restored_at_any_step_continues_as_if_nothing_had_happened(game: 
     assert original.replay.added > config.agent.replay_capacity
 
 
+def test_the_deviation_of_intrinsic_rewards_is_restored() -> None:
+    loop = Loop(small_run(bonus=BonusConfig(scale=0.1, normalise="std")), NumberedBonus())
+    take(loop, 150)
+    assert loop.intrinsic_scale.deviation == pytest.approx(float(np.std(np.arange(1, 151))))
+    again = restored(loop, NumberedBonus())
+    for each in (loop, again):
+        take(each, 40)
+    assert loop.intrinsic_scale.factor(0) > 0.0
+    assert_same_state(loop, again)
+
+
 def test_two_loops_of_one_seed_are_alike_and_two_seeds_are_not() -> None:
     one, two, other = Loop(small_run()), Loop(small_run()), Loop(small_run(seed=1))
     for loop in (one, two, other):

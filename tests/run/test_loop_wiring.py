@@ -360,30 +360,14 @@ class KeepsContext(RecordingBonus):
         self.context = context
 
 
-def test_a_bonus_may_be_shown_the_next_frame_in_the_place_of_the_present_one(journal: Journal) -> None:
-    shown = {}
-    for pays_for in ("state", "next_state"):
-        bonus = RecordingBonus(journal)
-        loop = Loop(wired(bonus=BonusConfig(pays_for=pays_for)), bonus)  # type: ignore[arg-type]
-        for _ in islice(loop.steps(), 5):
-            pass
-        shown[pays_for] = bonus.seen
-    for step, later in zip(shown["state"], shown["next_state"], strict=True):
-        np.testing.assert_array_equal(later.frame, step.next_state[-1])
-        np.testing.assert_array_equal(later.next_state, step.next_state)
-
-
-def test_a_running_deviation_divides_what_batches_hold_and_survives_a_restore(journal: Journal) -> None:
-    config = wired(bonus=BonusConfig(normalise="std"))
-    loop = Loop(config, RecordingBonus(journal))
-    for _ in islice(loop.steps(), 101):
+@pytest.mark.parametrize("pays_for", ["state", "next_state"])
+def test_a_bonus_may_be_shown_the_next_frame_in_the_place_of_the_present_one(pays_for: Any, journal: Journal) -> None:
+    bonus = RecordingBonus(journal)
+    loop = Loop(wired(bonus=BonusConfig(pays_for=pays_for)), bonus)
+    for _ in islice(loop.steps(), 5):
         pass
-    paid = 0.25 * np.arange(1, 102)
-    assert loop.intrinsic_scale.deviation == pytest.approx(float(paid.std()))
-    restored = Loop(config, RecordingBonus(journal))
-    parts = {key: make() for key, make in loop.immutable().items()}
-    restored.load_state({key: arrays.unpack(arrays.pack(part)) for key, part in loop.state().items()}, parts)
-    assert restored.intrinsic_scale.factor(0) == loop.intrinsic_scale.factor(0)
+    same = [np.array_equal(step.frame, step.next_state[-1]) for step in bonus.seen]
+    assert same == [pays_for == "next_state"] * 5
 
 
 class WarmsUp(RecordingBonus):
