@@ -10,7 +10,7 @@ import pytest
 from benchmarks.validation import evidence as program
 from benchmarks.validation.evidence import Explored, can_be_seen, exceeds, explore_more
 from offpiste.analysis.curves import return_curves
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
 from offpiste.report.page import Report, build
 from offpiste.store.records import to_parquet

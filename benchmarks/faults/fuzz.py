@@ -280,7 +280,7 @@ def run(words: list[str]) -> int:
 
 def load_all(where: str) -> int:
     """Print what `offpiste.load` says of each run, and its warnings."""
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
     from offpiste.errors import OffpisteError
 
     try:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.store_steps import interrupted_before
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import AgentConfig, ExplorationConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.errors import CheckpointError, Superseded
 from offpiste.run.digest import digest

@@ -77,7 +77,7 @@ def check(runs: int, folder: Path) -> dict[str, float]:
 def make_report(store: str, report: str) -> dict[str, float]:
     """Make a report and return seconds of processor time, by the clock, and max memory."""
     began = time.monotonic()
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
     from offpiste.report.page import build
 
     before = time.process_time()

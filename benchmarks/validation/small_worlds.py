@@ -26,7 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.shared import measured
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import summarise
 from offpiste.config import RunConfig, fingerprint, protocol_settings

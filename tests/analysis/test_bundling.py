@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from offpiste.analysis.bundling import bundle_stores, digest, evenly, thin_cells, thin_episodes, thin_scalars
 from offpiste.analysis.curves import cell_curves, return_curves
 from offpiste.analysis.findings import judge
-from offpiste.analysis.load import load
 from offpiste.analysis.paper import PAPER
-from offpiste.analysis.results import Results
+from offpiste.analysis.results import Results, load
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.analysis.windows import JOINED
 from offpiste.config import BonusConfig, RunConfig

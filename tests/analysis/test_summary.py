@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from offpiste.analysis.curves import return_curves
-from offpiste.analysis.load import load
-from offpiste.analysis.results import Results
+from offpiste.analysis.results import Results, load
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offpiste.analysis import stats
-from offpiste.analysis.results import Results
+from offpiste.analysis.records import Records
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import finished_iterations
 from offpiste.analysis.windows import EPISODES, WINDOWS, join, joined_windows
@@ -57,26 +57,26 @@ Points = Mapping[str, Mapping[int, float]]
 """By name of the run and number of the point, from 1."""
 
 
-def return_curves(results: Results) -> dict[tuple[str, str], Curves]:
+def return_curves(records: Records) -> dict[tuple[str, str], Curves]:
     """Return the training returns of each game and arm, in the order of the store."""
-    names, iterations, returns = finished_iterations(results)[:3]
-    return _curves(results, _points(names, iterations, returns), "return")
+    names, iterations, returns = finished_iterations(records)[:3]
+    return _curves(records, _points(names, iterations, returns), "return")
 
 
-def cell_curves(results: Results) -> dict[tuple[str, str], Curves]:
+def cell_curves(records: Records) -> dict[tuple[str, str], Curves]:
     """Return the cells that the runs of each game and arm have found so far."""
-    names, iterations, _, _, cells = finished_iterations(results)
-    return _curves(results, _points(names, iterations, cells), "cells")
+    names, iterations, _, _, cells = finished_iterations(records)
+    return _curves(records, _points(names, iterations, cells), "cells")
 
 
-def _curves(results: Results, by_iteration: Points, scalar: str) -> dict[tuple[str, str], Curves]:
+def _curves(records: Records, by_iteration: Points, scalar: str) -> dict[tuple[str, str], Curves]:
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    for run in results.runs:
+    for run in records.runs:
         groups[run.game, run.arm].append(run)
     short = [key for key, group in groups.items() if _length(by_iteration, group) < MIN_ITERATIONS]
-    rows = _windows(results, scalar) if short else None
+    rows = _windows(records, scalar) if short else None
     # Cells so far are right in any window; a mean return needs all of them.
-    thinned = _thinned(results, [run for key in short for run in groups[key]]) if scalar == "return" else {}
+    thinned = _thinned(records, [run for key in short for run in groups[key]]) if scalar == "return" else {}
     found = {}
     for key, group in groups.items():
         found[key] = _from_iterations(group, by_iteration)
@@ -113,21 +113,21 @@ def _from_windows(runs: Sequence[Run], rows: pa.Table) -> Curves:
     return Curves(tuple(runs), frames, _values(runs, points, length), windows=True)
 
 
-def _windows(results: Results, scalar: str) -> pa.Table:
+def _windows(records: Records, scalar: str) -> pa.Table:
     """Return a scalar over the windows of all runs, with the number of episodes that ended in each."""
-    return results.query(
+    return records.query(
         f"SELECT run, end_step, name, value FROM scalars WHERE name IN ('{scalar}', '{EPISODES}') "  # noqa: S608 (ours)
         "AND end_step > 0 AND isfinite(value) ORDER BY run, end_step"
     )
 
 
-def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
+def _thinned(records: Records, runs: Sequence[Run]) -> dict[str, Thinned]:
     """Return what is left of those runs of which some windows are there, and others are not."""
     sql = (
         "SELECT run, count(DISTINCT end_step) + coalesce(sum(value - 1) FILTER "  # noqa: S608 (names of ours)
         f"(WHERE name = '{WINDOWS}' AND value BETWEEN 1 AND {MAX_COUNT}), 0) FROM scalars GROUP BY run"
     )
-    windows = dict(zip(*results.columns(sql), strict=True)) if runs else {}
+    windows = dict(zip(*records.columns(sql), strict=True)) if runs else {}
     expected = {run.name: _window_count(run) for run in runs}
     lacking = {run.name: run for run in runs if windows.get(run.name, np.inf) < expected[run.name]}
     if not lacking:
@@ -135,7 +135,7 @@ def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
     totals = {
         name: (episodes, returned)
         for name, episodes, returned in zip(
-            *results.columns(
+            *records.columns(
                 "SELECT run, sum(episodes)::BIGINT, sum(return_mean * episodes) FROM iterations "
                 "WHERE phase = 'train' AND isfinite(return_mean) GROUP BY run"
             ),
@@ -144,7 +144,7 @@ def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
     }
     kept: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for name, step, value in zip(
-        *results.columns(
+        *records.columns(
             "SELECT run, end_step, game_return FROM episodes WHERE phase = 'train' AND isfinite(game_return) "
             "ORDER BY run, end_step"
         ),

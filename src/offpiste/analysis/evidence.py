@@ -19,8 +19,8 @@ from offpiste.analysis.curves import Curves, cell_curves, return_curves
 from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
 from offpiste.analysis.names import ordered_games, ordered_methods
 from offpiste.analysis.paper import PAPER
+from offpiste.analysis.records import Records
 from offpiste.analysis.reference import Published
-from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, arms_by_protocol, differences
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
@@ -38,7 +38,7 @@ class Evidence:
     """All that a report, or a script, says about runs is computed from this."""
 
     store: str
-    results: Results
+    records: Records
     runs: tuple[Run, ...]
     """Those that test a method with its own constants, those in `apart` among them."""
     tuning: tuple[Run, ...]
@@ -82,7 +82,7 @@ class Evidence:
     @property
     def games(self) -> list[str]:
         """The games with runs or published curves, in their order."""
-        published = (found.game for found in self.results.published)
+        published = (found.game for found in self.records.published)
         return ordered_games([*(run.game for run in self.runs), *published])
 
     @property
@@ -97,7 +97,7 @@ class Evidence:
 
     def published(self, game: str) -> list[Published]:
         """Return the published curves of a game; series that are not of our agent are left to the tables."""
-        return [found for found in self.results.published if found.game == game and found.method is not None]
+        return [found for found in self.records.published if found.game == game and found.method is not None]
 
     def finals(self, game: str, method: str) -> stats.Array:
         """Return the scores of a method's runs on a game, in points."""
@@ -169,9 +169,9 @@ class Evidence:
 _PROTOCOL = {table: to_dict(RunConfig())[table] for table in PROTOCOL_TABLES}
 
 
-def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
+def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
     """Take the runs of a store together, up to a frame or the end of the longest complete ones of each comparison."""
-    ordered = _ordered(results.runs)
+    ordered = _ordered(records.runs)
     runs = tuple(run for run in ordered if not run.variant)
     tuning = tuple(run for run in ordered if run.variant)
     comparisons, tried = _comparisons(runs), _comparisons(tuning)
@@ -184,7 +184,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     wanted |= {run.name: frames or common_end(group) for group in tried for run in group}
     summaries: dict[str, Summary] = {}
     for end in sorted(set(wanted.values())):
-        summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
+        summaries |= {found.run.name: found for found in summarise(records, end) if wanted[found.run.name] == end}
     by_game = _benchmarks(runs)
     benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values())
     judged_by = {game: each or PAPER for game, each in (_benchmarks(tuning) | by_game).items()}
@@ -194,7 +194,7 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     tested = {run.arm for run in runs}
     return Evidence(
         store=store,
-        results=results,
+        records=records,
         runs=runs,
         tuning=tuning,
         horizons=horizons,
@@ -204,25 +204,25 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         ties={game: each.tie_on(game) for game, each in judged_by.items()},
         scores={game: arms for game, measure in measures.items() if (arms := scores[measure].get(game))},
         areas=scores["area"],
-        curves={key: found for key, found in return_curves(results).items() if key[1] in tested},
-        cells={key: found for key, found in cell_curves(results).items() if key[1] in tested},
+        curves={key: found for key, found in return_curves(records).items() if key[1] in tested},
+        cells={key: found for key, found in cell_curves(records).items() if key[1] in tested},
         verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
         mixed=mixed,
     )
 
 
-def gather_apart(results: Results, store: str, *, frames: int | None = None) -> Evidence:
+def gather_apart(records: Records, store: str, *, frames: int | None = None) -> Evidence:
     """Take the runs of a store together where they were made alike, and of the others each arm by itself."""
-    ordered = _ordered(results.runs)
+    ordered = _ordered(records.runs)
     runs = tuple(run for run in ordered if not run.variant)
     unlike = [group for group in _comparisons(runs) if differences(group)]
     aside = {run.name for group in unlike for run in group}
-    alike = replace(results, runs=tuple(run for run in results.runs if run.name not in aside))
+    alike = replace(records, runs=tuple(run for run in records.runs if run.name not in aside))
     apart = []
     for part, own in enumerate((own for group in unlike for own in arms_by_protocol(group)), start=1):
-        found = gather(replace(results, runs=tuple(own)), store, frames=frames)
+        found = gather(replace(records, runs=tuple(own)), store, frames=frames)
         apart.append(replace(found, benchmarks=(), verdicts={}, part=part))
-    return replace(gather(alike, store, frames=frames), results=results, runs=runs, apart=tuple(apart))
+    return replace(gather(alike, store, frames=frames), records=records, runs=runs, apart=tuple(apart))
 
 
 def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:

@@ -34,7 +34,7 @@ def main(arguments: Arguments) -> int:
     if arguments.to == "wandb":
         require("an export to Weights & Biases", ("wandb",), extra="wandb")
     from offpiste.analysis.export import TARGETS
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
 
     if arguments.out == Arguments.out:
         refuse_link(arguments.out)
