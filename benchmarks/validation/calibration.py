@@ -22,7 +22,7 @@ from benchmarks.validation.calibration_calls import check_calls
 from benchmarks.validation.calibration_intervals import check_intervals, check_rank_test
 from benchmarks.validation.calibration_studies import LEVEL, SEEDS, draw, shown, slack
 from benchmarks.validation.calibration_truths import RIVALS, SOLVED, TRUTHS, Effects, Truth
-from offpiste.analysis.benchmarks import BENCHMARKS
+from offpiste.analysis.evidence import BENCHMARKS
 from offpiste.analysis.findings import BASELINE, Benchmark, Finding, Scores, judge_one
 from offpiste.seeding import stream
 from offpiste.worlds.scores import reference_scores

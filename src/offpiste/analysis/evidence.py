@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from offpiste.analysis import stats
-from offpiste.analysis.benchmarks import BENCHMARKS, benchmark_of
 from offpiste.analysis.curves import Curves, cell_curves, return_curves
 from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
 from offpiste.analysis.names import ordered_games, ordered_methods
@@ -22,6 +21,7 @@ from offpiste.analysis.paper import PAPER
 from offpiste.analysis.records import Records
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import Run, arms_by_protocol, differences
+from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
@@ -30,6 +30,8 @@ from offpiste.parsing import to_dict
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
 
+BENCHMARKS = (PAPER, SMALL_WORLDS)
+"""Those whose findings are judged."""
 PAPER_FRAMES = 200_000_000
 
 
@@ -230,7 +232,17 @@ def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:
     of_game: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         of_game[run.game].append(run)
-    return {game: benchmark_of(found) for game, found in of_game.items()}
+    return {game: _benchmark_of(found) for game, found in of_game.items()}
+
+
+def _benchmark_of(runs: Sequence[Run]) -> Benchmark | None:
+    """Return the benchmark that runs on one game belong to; None where they have no number that it is judged by."""
+    for benchmark in BENCHMARKS:
+        for run in runs:
+            evaluated = benchmark.measure != "evaluation" or run.settings["schedule.evaluation_steps"] > 0
+            if run.game in benchmark.games and evaluated:
+                return benchmark
+    return None
 
 
 def _numbers(scores: Scores, game: str, method: str) -> stats.Array:

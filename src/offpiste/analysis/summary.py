@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.analysis import stats
 from offpiste.analysis.records import Records
 from offpiste.analysis.runs import Run
+from offpiste.analysis.stats import Array
 from offpiste.worlds.registry import find
 from offpiste.worlds.scores import reference_scores
 
@@ -66,6 +66,16 @@ class Summary:
         return bool(evaluation >= reference_scores(self.run.game).score_at(LEARNED))
 
 
+def final_score(curve: Array) -> float:
+    """Return the mean of a curve's last ten iterations, or of all where there are fewer."""
+    return float(np.mean(curve[-10:]))
+
+
+def area(curve: Array) -> float:
+    """Return the area under a curve over its length, that is its mean: the paper's sample efficiency."""
+    return float(np.mean(curve))
+
+
 def common_end(runs: Sequence[Run]) -> int:
     """Return the frame at which runs are compared: the end of the longest complete one, or how far any has come."""
     ends = [run.target_frames for run in runs if run.complete]
@@ -97,8 +107,8 @@ def summarise(records: Records, frames: int | None = None) -> list[Summary]:
             Summary(
                 run,
                 reached=run.has_reached(frames),
-                final=stats.final_score(curve) if curve.size else np.nan,
-                area=stats.area(curve) if curve.size else np.nan,
+                final=final_score(curve) if curve.size else np.nan,
+                area=area(curve) if curve.size else np.nan,
                 evaluation=evaluations[run.name].get(last, np.nan),
                 best_evaluation=np.fmax.reduce(evaluated, initial=np.nan),
                 first_reward_frame=(first if first <= frames else np.inf) if run.name in known else np.nan,

@@ -18,9 +18,9 @@ from offpiste.analysis.evidence import Evidence, gather, gather_apart
 from offpiste.analysis.findings import MARGIN
 from offpiste.analysis.names import spell_out, title
 from offpiste.analysis.paper import PAPER
-from offpiste.analysis.profile import Cell
-from offpiste.analysis.profile import cells as profile_cells
 from offpiste.analysis.results import load
+from offpiste.analysis.scores import Cell
+from offpiste.analysis.scores import cells as profile_cells
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.commands import shell_line, train_command
 from offpiste.report import (
