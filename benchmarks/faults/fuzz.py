@@ -164,9 +164,9 @@ def preload() -> None:
     import torch
 
     import offpiste.analysis.bundling
-    import offpiste.analysis.export
     import offpiste.cli.study
     import offpiste.cli.verify
+    import offpiste.report.export
     import offpiste.report.page
     import offpiste.run.digest
     import offpiste.run.train
