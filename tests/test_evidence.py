@@ -160,5 +160,5 @@ def test_the_report_on_atari_calls_random_play_by_its_name_and_compares_nothing(
     assert "ε‑greedy, 20 seeds" not in page
     assert report_on_atari.lead[0].startswith("Nothing is compared here")
     folder = report_on_atari.page.parent / "tables"
-    for name in ("final_scores", "against_epsilon_greedy", "claims", "aggregates"):
+    for name in ("final_scores", "against_epsilon_greedy", "findings", "aggregates"):
         assert len((folder / f"{name}.csv").read_text().splitlines()) <= 1, name

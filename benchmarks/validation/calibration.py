@@ -101,7 +101,7 @@ def verdict_shares(
         scores = made_up(generator, finding, truth.effects(generator), kind, seeds, jumping)
         verdict = judge_one(benchmark, finding, scores)
         counts[verdict.verdict] += 1
-        needed = {"supported": verdict.evidence.min_seeds_for, "contradicted": verdict.evidence.min_seeds_against}
+        needed = {"supported": verdict.part.min_seeds_for, "contradicted": verdict.part.min_seeds_against}
         counts["too early"] += seeds < needed.get(verdict.verdict, 0)
     return {name: count / studies for name, count in counts.items()}
 

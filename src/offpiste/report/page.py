@@ -103,7 +103,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     notes = caveats.notes(evidence)
     lead = lead_sentences(evidence, compared, by_world)
     made = {
-        "claims": comparison_tables.claims_table(evidence),
+        "findings": comparison_tables.findings_table(evidence),
         "parts": comparison_tables.parts_table(evidence),
         "contrasts": comparison_tables.contrast_table(compared),
         "contrasts_by_world": comparison_tables.contrast_by_game_table(by_world),
