@@ -50,13 +50,14 @@ class Seams:
 
 def notes(evidence: Evidence) -> list[Note]:
     """Return all weak points, what could not be read first."""
-    found = [Note(warning.kind, warning.where, warning.message) for warning in evidence.records.warnings]
-    found += [Note("mixed protocols", "all", message) for message in evidence.mixed]
+    found = [Note("mixed protocols", "all", message) for message in evidence.mixed]
     found += [*_apart(evidence), *_departures(evidence), *_readings(evidence)]
     for group in evidence.groups:
         for look in (_thinned, _unfinished, _scoreless, _seeds, _games, _clipped):
             found += look(group)
-    return list(dict.fromkeys(found))
+    # Asked for last: to look at records is to find those that cannot be read.
+    unread = [Note(warning.kind, warning.where, warning.message) for warning in evidence.records.warnings]
+    return list(dict.fromkeys([*unread, *found]))
 
 
 def seams(evidence: Evidence) -> list[Seams]:
@@ -93,7 +94,7 @@ def _apart(evidence: Evidence) -> Iterator[Note]:
 
 
 def _thinned(evidence: Evidence) -> Iterator[Note]:
-    for curves in evidence.curves.values():
+    for curves in (*evidence.curves.values(), *evidence.cells.values()):
         for name, left in curves.thinned.items():
             there, all_of_them = left.windows
             message = f"{there:,} of {all_of_them:,} windows of scalars are there, so its return is drawn by iterations"

@@ -7,8 +7,9 @@ Which findings are judged follows from the games: those of each benchmark that a
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,14 +57,8 @@ class Evidence:
     """By game, the difference up to which scores are equal, in points."""
     scores: Scores
     """By the measure of each game."""
-    areas: Scores
-    """The same runs by the area under their training curve."""
-    curves: dict[tuple[str, str], Curves]
-    """Training returns by game and method, of the runs that test."""
-    cells: dict[tuple[str, str], Curves]
-    """Cells found, likewise."""
-    verdicts: dict[str, tuple[Verdict, ...]]
-    """By name of the benchmark."""
+    scores_by: Mapping[str, Scores]
+    """By each measure of a finding, the scores of all these runs."""
     mixed: tuple[str, ...]
     """What differs between runs that were nevertheless taken together."""
     apart: "tuple[Evidence, ...]" = ()
@@ -80,6 +75,31 @@ class Evidence:
     def methods(self) -> list[str]:
         """The methods with runs that are taken together here, in their order."""
         return ordered_methods(run.method for run in self.together)
+
+    @cached_property
+    def verdicts(self) -> dict[str, tuple[Verdict, ...]]:
+        """The verdicts on the findings of each benchmark, by its name."""
+        return {each.name: tuple(judge(each, self.scores_by)) for each in self.benchmarks}
+
+    @cached_property
+    def curves(self) -> dict[tuple[str, str], Curves]:
+        """Training returns by game and method, of the runs that are taken together here."""
+        return return_curves(self._records_together)
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Curves]:
+        """Cells found, likewise."""
+        return cell_curves(self._records_together)
+
+    @property
+    def _records_together(self) -> Records:
+        names = {run.name for run in self.together}
+        return replace(self.records, runs=tuple(run for run in self.records.runs if run.name in names))
+
+    @property
+    def areas(self) -> Scores:
+        """The areas under the training curves of the runs, as `scores` are."""
+        return self.scores_by["area"]
 
     @property
     def games(self) -> list[str]:
@@ -193,7 +213,6 @@ def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: i
     measures = {game: each.measure for game, each in judged_by.items()}
     counted = [summaries[run.name] for run in runs]
     scores = {measure: scores_by_game(counted, measure) for measure in ("final", "area", "evaluation")}
-    tested = {run.arm for run in runs}
     return Evidence(
         store=store,
         records=records,
@@ -205,10 +224,7 @@ def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: i
         measures=measures,
         ties={game: each.tie_on(game) for game, each in judged_by.items()},
         scores={game: arms for game, measure in measures.items() if (arms := scores[measure].get(game))},
-        areas=scores["area"],
-        curves={key: found for key, found in return_curves(records).items() if key[1] in tested},
-        cells={key: found for key, found in cell_curves(records).items() if key[1] in tested},
-        verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
+        scores_by=scores,
         mixed=mixed,
     )
 
@@ -223,7 +239,7 @@ def gather_apart(records: Records, store: str, *, frames: int | None = None) -> 
     apart = []
     for part, own in enumerate((own for group in unlike for own in arms_by_protocol(group)), start=1):
         found = gather(replace(records, runs=tuple(own)), store, frames=frames)
-        apart.append(replace(found, benchmarks=(), verdicts={}, part=part))
+        apart.append(replace(found, benchmarks=(), part=part))
     return replace(gather(alike, store, frames=frames), records=records, runs=runs, apart=tuple(apart))
 
 

@@ -492,6 +492,16 @@ def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
     assert ran.stdout.strip() == "[]"
 
 
+def test_verdicts_and_comparisons_open_no_scalars(store: Folder) -> None:
+    write_run(store, config_of(), THREE)
+    results = load(store)
+    assert len(results.verdicts()) == 7
+    assert results.comparisons() == []
+    assert "scalars" not in results.tables._files
+    assert set(results.evidence().curves) == {("freeway", "epsilon_greedy")}
+    assert "scalars" in results.tables._files
+
+
 def test_a_table_is_opened_by_the_parsed_query_and_not_by_a_word_in_it(store: Folder) -> None:
     write_run(store, config_of("freeway", "rnd", 0), [1.0])
     results = load(store)
