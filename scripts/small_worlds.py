@@ -16,10 +16,9 @@ from benchmarks.shared.studies import unfinished
 from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.fairness import variants
 from offpiste.analysis.findings import MARGIN, Verdict
-from offpiste.analysis.load import load
 from offpiste.analysis.names import label, ordered_methods, spell_out, title
-from offpiste.analysis.profile import Cell, cells, suites
-from offpiste.analysis.results import Results
+from offpiste.analysis.results import Results, load
+from offpiste.analysis.scores import Cell, cells, suites
 from offpiste.analysis.small_worlds import HARD, LADDER, SMALL_WORLDS, TUNED
 from offpiste.study.plan import read_study
 from scripts import hero

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from benchmarks.shared import s3_server as s3
 from offpiste.store.storage import Folder
+from tests import s3_server as s3
 
 # The same examples on every machine; no time limit, since machines differ.
 settings.register_profile("offpiste", derandomize=True, deadline=None, database=None)

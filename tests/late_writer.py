@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from benchmarks.shared.store_steps import interrupted_before
 from offpiste.errors import Superseded
+from tests.store_steps import interrupted_before
 
 
 def every_sleep(

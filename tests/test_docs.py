@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.shared.documented import (
+from offpiste.config import AgentConfig, RunConfig
+from offpiste.methods import METHODS
+from offpiste.store.rows import EpisodeRow
+from offpiste.study import plan
+from offpiste.study.cost import cost
+from offpiste.study.plan import make_study, read_study
+from tests.documented import (
     NOT_RUN,
     ROOT,
     Reader,
@@ -20,12 +26,6 @@ from benchmarks.shared.documented import (
     reason_not_to_run,
     shortened,
 )
-from offpiste.config import AgentConfig, RunConfig
-from offpiste.methods import METHODS
-from offpiste.store.rows import EpisodeRow
-from offpiste.study import plan
-from offpiste.study.cost import cost
-from offpiste.study.plan import make_study, read_study
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.shared.documented import ROOT, blocks
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import warm_up
@@ -22,6 +21,7 @@ from offpiste.parsing import to_toml
 from offpiste.seeding import stream
 from offpiste.store import arrays
 from offpiste.store.parquet import from_parquet
+from tests.documented import ROOT, blocks
 from tests.run.small import small_run
 from tests.sameness import assert_same
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.store.records import to_parquet
 from offpiste.store.rows import CellRow
 from offpiste.store.storage import Folder

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.shared import measured
+from scripts import measured
 from scripts.measured import PAGES
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from secrets import token_hex
 
-from benchmarks.shared.s3_server import free_port
 from benchmarks.shared.step_counter import VARIABLE, counting_environment, counting_processes, steps_computed
+from tests.s3_server import free_port
 
 STARTED = "Ray runtime started."
 SMALL_NODE = ["--block", f"--object-store-memory={80 * 2**20}", "--disable-usage-stats"]

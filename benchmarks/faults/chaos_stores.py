@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.s3_server import s3_location, s3_server
+from tests.s3_server import s3_location, s3_server
 
 TMPFS_MEGABYTES = 300
 PER_CONNECTION = ("transfer-encoding", "content-length", "connection", "expect")

@@ -164,9 +164,9 @@ def preload() -> None:
     import torch
 
     import offpiste.analysis.bundling
-    import offpiste.analysis.export
     import offpiste.cli.study
     import offpiste.cli.verify
+    import offpiste.report.export
     import offpiste.report.page
     import offpiste.run.digest
     import offpiste.run.train
@@ -280,7 +280,7 @@ def run(words: list[str]) -> int:
 
 def load_all(where: str) -> int:
     """Print what `offpiste.load` says of each run, and its warnings."""
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
     from offpiste.errors import OffpisteError
 
     try:

@@ -18,8 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.store_steps import interrupted_before
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import AgentConfig, ExplorationConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.errors import CheckpointError, Superseded
 from offpiste.run.digest import digest
@@ -29,6 +28,7 @@ from offpiste.store.run_folder import finished_frames, holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results
+from tests.store_steps import interrupted_before
 
 RUN = RunConfig(
     game="freeway",

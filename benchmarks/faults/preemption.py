@@ -25,7 +25,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.shared import measured
 from benchmarks.shared.recording import fill, record
 from offpiste.config import AgentConfig, MachineConfig, RunConfig
 from offpiste.parsing import to_toml
@@ -37,6 +36,7 @@ from offpiste.store.records import RecordLog
 from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.cost import cost
+from scripts import measured
 
 LIFETIMES = (1.0, 6.0, 24.0)
 INTERVALS = (5.0, 10.0, 15.0, 60.0)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-from benchmarks.shared.s3_server import free_port
+from tests.s3_server import free_port
 
 START_SECONDS = 180.0
 _KEY, _SECRET = "offpiste", "offpiste-secret"

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared import measured
 from benchmarks.shared.bonuses import BONUSES, make_bonus
 from benchmarks.shared.memory import resident_megabytes
 from benchmarks.shared.recording import random_play
@@ -36,6 +35,7 @@ from offpiste.config import AgentConfig, ExplorationConfig, MachineConfig, RunCo
 from offpiste.methods import METHODS
 from offpiste.run.process import prepare
 from offpiste.store import arrays
+from scripts import measured
 
 MAX_CTS_SHARE = 0.03
 MAX_RATIO = 1.3

@@ -21,7 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.shared import measured
 from benchmarks.shared.ceph_gateway import ceph_gateway
 from benchmarks.shared.request_rate import requests_per_minute
 from benchmarks.shared.study_status import status_seconds
@@ -33,6 +32,7 @@ from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.marks import Marks
 from offpiste.study.plan import read_study
+from scripts import measured
 
 STUDY = """
 games = ["freeway"]

@@ -42,8 +42,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.shared import measured
 from benchmarks.speed.peer_workers.serving import MARK
+from scripts import measured
 
 ROOT = Path(__file__).parents[2]
 WORKERS = "benchmarks.speed.peer_workers"

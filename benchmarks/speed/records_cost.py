@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared import measured
 from offpiste.agent.rainbow import Update
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.run.loop import Loop
@@ -27,6 +26,7 @@ from offpiste.store.records import RecordLog
 from offpiste.store.rows import SCALAR_STEPS, ScalarRow
 from offpiste.types import Transition
 from offpiste.worlds.play import episode, random_policy
+from scripts import measured
 
 MAX_SHARE = 0.01
 UPDATE = Update(np.ones(32), 1.0, 1.0, 0.0, 0.0)

@@ -17,7 +17,6 @@ from multiprocessing import get_context
 import numpy as np
 import torch
 
-from benchmarks.shared import measured
 from benchmarks.shared.memory import resident_megabytes
 from benchmarks.shared.recording import fill, record
 from offpiste.agent.mixing import n_step_returns
@@ -25,6 +24,7 @@ from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
 from offpiste.seeding import stream
+from scripts import measured
 
 STATE_SHAPE = WorldConfig().state_shape
 MAX_MEGABYTES = 600

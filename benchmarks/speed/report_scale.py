@@ -16,13 +16,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.shared import measured
 from benchmarks.shared.synthetic_store import learning_curve, write_run
 from offpiste.methods import PAPER_METHODS, base_run
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
+from scripts import measured
 
 EPISODES = 20_000
 MAX_SECONDS = 60.0
@@ -77,7 +77,7 @@ def check(runs: int, folder: Path) -> dict[str, float]:
 def make_report(store: str, report: str) -> dict[str, float]:
     """Make a report and return seconds of processor time, by the clock, and max memory."""
     began = time.monotonic()
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
     from offpiste.report.page import build
 
     before = time.process_time()

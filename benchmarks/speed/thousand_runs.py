@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.shared import measured
 from benchmarks.shared.memory import resident_megabytes
 from benchmarks.shared.study_status import status_seconds
+from scripts import measured
 
 STUDY = """
 games = ["deep_sea_4"]

@@ -16,7 +16,6 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from benchmarks.shared import measured
 from benchmarks.shared.warm_loop import GREEDY, warm_loop
 from offpiste.agent.mixing import n_step_returns
 from offpiste.config import AgentConfig, MachineConfig, RunConfig
@@ -24,6 +23,7 @@ from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.worlds.atari import start_emulator
+from scripts import measured
 
 MIN_RATIO = 0.90
 BLOCK_STEPS = 40

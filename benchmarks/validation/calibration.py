@@ -22,7 +22,7 @@ from benchmarks.validation.calibration_calls import check_calls
 from benchmarks.validation.calibration_intervals import check_intervals, check_rank_test
 from benchmarks.validation.calibration_studies import LEVEL, SEEDS, draw, shown, slack
 from benchmarks.validation.calibration_truths import RIVALS, SOLVED, TRUTHS, Effects, Truth
-from offpiste.analysis.benchmarks import BENCHMARKS
+from offpiste.analysis.evidence import BENCHMARKS
 from offpiste.analysis.findings import BASELINE, Benchmark, Finding, Scores, judge_one
 from offpiste.seeding import stream
 from offpiste.worlds.scores import reference_scores
@@ -101,7 +101,7 @@ def verdict_shares(
         scores = made_up(generator, finding, truth.effects(generator), kind, seeds, jumping)
         verdict = judge_one(benchmark, finding, scores)
         counts[verdict.verdict] += 1
-        needed = {"supported": verdict.evidence.min_seeds_for, "contradicted": verdict.evidence.min_seeds_against}
+        needed = {"supported": verdict.part.min_seeds_for, "contradicted": verdict.part.min_seeds_against}
         counts["too early"] += seeds < needed.get(verdict.verdict, 0)
     return {name: count / studies for name, count in counts.items()}
 

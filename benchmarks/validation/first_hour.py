@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.shared.chromium import Chromium
-from benchmarks.shared.documented import ROOT, Reader, shortened
+from tests.documented import ROOT, Reader, shortened
 
 QUICK_PAGES = ("README.md", "docs/first-run.md")
 PAGES = (*QUICK_PAGES, "docs/your-bonus.md", "docs/read-a-report.md")

@@ -25,8 +25,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.shared import measured
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import summarise
 from offpiste.config import RunConfig, fingerprint, protocol_settings
@@ -39,6 +38,7 @@ from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
 from offpiste.worlds.scores import reference_scores
 from offpiste.worlds.small.suite import ROWS
+from scripts import measured
 
 SEEDS = range(2000, 2030)
 TUNING_SEEDS = range(3000, 3005)

@@ -6,7 +6,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
-from benchmarks.shared.measured import FOLDER, quote
+from scripts.measured import FOLDER, quote
 
 
 class Measured(SphinxRole):

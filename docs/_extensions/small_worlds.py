@@ -18,7 +18,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.report.page import build
 from scripts import hero
 from scripts.small_worlds import RESULTS, answers, constants, finished, scores

@@ -8,7 +8,7 @@ import importlib
 
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` is not needed
 if TYPE_CHECKING:
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
     from offpiste.bonuses.base import Batch, Bonus, Context, Product, Transition
     from offpiste.bonuses.contract.check import check_bonus
     from offpiste.config import RunConfig
@@ -51,7 +51,7 @@ _HOMES = {
     "Transition": "offpiste.bonuses.base",
     "base_run": "offpiste.methods",
     "check_bonus": "offpiste.bonuses.contract.check",
-    "load": "offpiste.analysis.load",
+    "load": "offpiste.analysis.results",
     "load_module": "offpiste.neural",
     "save_module": "offpiste.neural",
     "train": "offpiste.run.train",

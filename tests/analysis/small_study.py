@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from offpiste.analysis.evidence import Evidence, gather
-from offpiste.analysis.load import load
 from offpiste.analysis.reference import Published, import_dopamine
+from offpiste.analysis.results import load
 from offpiste.methods import METHODS
 from offpiste.store.storage import Folder
 from offpiste.worlds.scores import reference_scores

@@ -17,13 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offpiste.analysis.bundling import bundle_stores, digest, evenly, thin_cells, thin_episodes, thin_scalars
-from offpiste.analysis.curves import cell_curves, return_curves
+from offpiste.analysis.curves import JOINED, cell_curves, return_curves
 from offpiste.analysis.findings import judge
-from offpiste.analysis.load import load
 from offpiste.analysis.paper import PAPER
-from offpiste.analysis.results import Results
+from offpiste.analysis.results import Results, load
 from offpiste.analysis.summary import scores_by_game, summarise
-from offpiste.analysis.windows import JOINED
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS

@@ -68,6 +68,14 @@ def test_what_cannot_be_read_is_named(store: Folder, harm: Callable[[Path], obje
     assert evidence_of(store).finals("freeway", "epsilon_greedy").size == 5 + (kinds == ["duplicate run"])
 
 
+def test_scalars_that_cannot_be_read_are_named_and_their_run_keeps_its_score(store: Folder) -> None:
+    name = write_run(store, config_of(seed=9), THREE)
+    store.below(name).put("scalars.parquet", b"PAR1")
+    evidence = evidence_of(store)
+    assert [note.where for note in of_kind(notes(evidence), "damaged table")] == [name]
+    assert evidence.finals("freeway", "epsilon_greedy").size == 1
+
+
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), None])
 def test_a_return_that_is_no_number_leaves_its_run_without_a_score(store: Folder, wrong: float | None) -> None:
     write_study(store, GOOD)

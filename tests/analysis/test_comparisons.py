@@ -22,8 +22,8 @@ from offpiste.analysis.comparisons import (
 )
 from offpiste.analysis.evidence import gather
 from offpiste.analysis.findings import BASELINE
-from offpiste.analysis.load import load
 from offpiste.analysis.paper import HARD, MONTEZUMA
+from offpiste.analysis.results import load
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.stats import compare
 from offpiste.config import BonusConfig

@@ -4,9 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from offpiste.analysis.curves import Thinned, cell_curves, return_curves
-from offpiste.analysis.load import load
-from offpiste.analysis.windows import MAX_WINDOWS
+from offpiste.analysis.curves import MAX_WINDOWS, Thinned, cell_curves, return_curves
+from offpiste.analysis.results import load
 from offpiste.config import ScheduleConfig
 from offpiste.store.records import to_parquet
 from offpiste.store.rows import ScalarRow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from offpiste.analysis.evidence import PAPER_FRAMES, gather_apart
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import RunMismatch
 from offpiste.store.storage import Folder

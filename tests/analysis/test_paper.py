@@ -224,7 +224,7 @@ def test_all_equal_scores_support_only_what_says_that_nothing_is_better(seeds: i
 def test_the_fewest_seeds_are_those_with_which_a_clear_case_can_be_decided(key: str) -> None:
     """With one seed less than it names, not even perfect scores decide; with as many, they do."""
     clear = as_in_the_paper if key != "bonuses-hurt-on-easy-games" else lambda _, method: -1.0 * (method in BONUSES)
-    fewest = verdict_on(key, scores_of(30, clear)).evidence.min_seeds_for
+    fewest = verdict_on(key, scores_of(30, clear)).part.min_seeds_for
     assert verdict_on(key, scores_of(fewest, clear)).verdict == "supported"
     assert verdict_on(key, scores_of(fewest - 1, clear)).verdict != "supported"
 

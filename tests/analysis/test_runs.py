@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.analysis.runs import differences
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import BonusConfig, ExplorationConfig

@@ -81,7 +81,7 @@ def test_five_findings_are_stated_and_each_can_be_decided_by_ten_seeds_both_ways
 
 @pytest.mark.parametrize("key", sorted(SEEDS))
 def test_the_fewest_seeds_are_those_with_which_a_clear_case_can_be_decided(key: str) -> None:
-    part = verdict_on(key, scores_of(10, as_stated)).evidence
+    part = verdict_on(key, scores_of(10, as_stated)).part
     assert (part.min_seeds_for, part.min_seeds_against) == SEEDS[key]
     for effect, expected, fewest in zip(
         (as_stated, to_the_contrary), ("supported", "contradicted"), SEEDS[key], strict=True

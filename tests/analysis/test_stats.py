@@ -16,12 +16,6 @@ from offpiste.analysis.stats import Array
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12).map(np.array)
 
 
-def test_the_final_score_is_the_mean_of_the_last_ten_iterations_or_of_all() -> None:
-    assert stats.final_score(np.arange(20.0)) == 14.5
-    assert stats.final_score(np.array([1.0, 2.0])) == 1.5
-    assert stats.area(np.arange(20.0)) == 9.5
-
-
 def test_the_iqm_leaves_out_the_lowest_and_the_highest_quarter_of_all_runs() -> None:
     assert stats.iqm([np.array([0.0, 1.0, 2.0, 100.0]), np.array([-50.0, 3.0, 4.0, 5.0])]) == 2.5
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from offpiste.analysis.curves import return_curves
-from offpiste.analysis.load import load
-from offpiste.analysis.results import Results
-from offpiste.analysis.summary import scores_by_game, summarise
+from offpiste.analysis.results import Results, load
+from offpiste.analysis.summary import area, final_score, scores_by_game, summarise
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import config_of, write_run
@@ -31,6 +30,12 @@ def test_curves_have_a_row_per_run_and_nothing_where_it_has_not_come(results: Re
     assert found.values[1, :2].tolist() == [5.0, 7.0]
     assert np.isnan(found.values[1, 2:]).all()
     assert np.isfinite(found.values[0]).all()
+
+
+def test_the_final_score_is_the_mean_of_the_last_ten_iterations_or_of_all() -> None:
+    assert final_score(np.arange(20.0)) == 14.5
+    assert final_score(np.array([1.0, 2.0])) == 1.5
+    assert area(np.arange(20.0)) == 9.5
 
 
 def test_a_run_in_numbers(results: Results) -> None:

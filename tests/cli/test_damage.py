@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.cli import main
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
+from offpiste.analysis.results import load
 from offpiste.cli import main
 from offpiste.methods import base_run
 from offpiste.parsing import from_dict

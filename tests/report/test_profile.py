@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from offpiste.analysis.comparisons import against_baseline_by_game
-from offpiste.analysis.profile import Cell, cells
+from offpiste.analysis.scores import Cell, cells
 from offpiste.analysis.small_worlds import EASY, HARD, SMALL_WORLDS, TUNED
 from offpiste.report.profile import outcomes, panels, profile_table
 from offpiste.store.storage import Folder

@@ -4,7 +4,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.analysis.runs import Run
 from offpiste.commands import train_command
 from offpiste.config import RunConfig

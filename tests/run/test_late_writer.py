@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.errors import CheckpointError, Damaged
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate

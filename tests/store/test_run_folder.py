@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import MachineConfig, RunConfig
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError, Superseded
 from offpiste.parsing import from_dict

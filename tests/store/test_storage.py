@@ -19,10 +19,10 @@ import numpy as np
 import obstore
 import pytest
 
-from benchmarks.shared.s3_server import S3Server, free_port, s3_location
 from offpiste.errors import AccessDenied, StoreError
 from offpiste.store import bucket
 from offpiste.store.storage import Folder
+from tests.s3_server import S3Server, free_port, s3_location
 
 TWENTY_MEGABYTES = np.random.default_rng(0).bytes(20_000_000)
 

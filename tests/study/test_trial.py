@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import BonusConfig
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS

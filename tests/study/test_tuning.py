@@ -12,8 +12,7 @@ import pytest
 
 from offpiste.analysis.evidence import gather
 from offpiste.analysis.fairness import variants
-from offpiste.analysis.load import load
-from offpiste.analysis.results import Results
+from offpiste.analysis.results import Results, load
 from offpiste.analysis.small_worlds import BONUSES, LADDER
 from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.config import BonusConfig

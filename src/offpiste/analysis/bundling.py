@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from offpiste.analysis.bundles import check_fingerprints
-from offpiste.analysis.load import load
+from offpiste.analysis.curves import WINDOWS, join, joined_windows
+from offpiste.analysis.results import load
 from offpiste.analysis.runs import LoadWarning, Run
-from offpiste.analysis.windows import WINDOWS, join, joined_windows
+from offpiste.analysis.sources import check_fingerprints
 from offpiste.config import RESULTS_VERSION
 from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict

@@ -50,20 +50,21 @@ class Seams:
 
 def notes(evidence: Evidence) -> list[Note]:
     """Return all weak points, what could not be read first."""
-    found = [Note(warning.kind, warning.where, warning.message) for warning in evidence.results.warnings]
-    found += [Note("mixed protocols", "all", message) for message in evidence.mixed]
+    found = [Note("mixed protocols", "all", message) for message in evidence.mixed]
     found += [*_apart(evidence), *_departures(evidence), *_readings(evidence)]
     for group in evidence.groups:
         for look in (_thinned, _unfinished, _scoreless, _seeds, _games, _clipped):
             found += look(group)
-    return list(dict.fromkeys(found))
+    # Asked for last: to look at records is to find those that cannot be read.
+    unread = [Note(warning.kind, warning.where, warning.message) for warning in evidence.records.warnings]
+    return list(dict.fromkeys([*unread, *found]))
 
 
 def seams(evidence: Evidence) -> list[Seams]:
     """Return the runs that were continued by another process, those that went on elsewhere first."""
     attempts = _attempts(evidence)
     found = []
-    for run in evidence.results.runs:
+    for run in evidence.records.runs:
         mine = attempts.get(run.name, [])
         continued = [(before, now) for before, now in pairwise(mine) if now.start_step > 0]
         changes = [f"at step {now.start_step:,}: {what}" for before, now in continued if (what := _change(before, now))]
@@ -75,7 +76,7 @@ def seams(evidence: Evidence) -> list[Seams]:
 def _attempts(evidence: Evidence) -> dict[str, list[Attempt]]:
     found: dict[str, list[Attempt]] = defaultdict(list)
     question = "SELECT run, start_step, hardware, threads, versions FROM attempts ORDER BY run, attempt"
-    for run, *values in zip(*evidence.results.columns(question), strict=True):
+    for run, *values in zip(*evidence.records.columns(question), strict=True):
         found[run].append(Attempt(values[0] or 0, values[1] or "", values[2] or 0, values[3] or ""))
     return found
 
@@ -93,7 +94,7 @@ def _apart(evidence: Evidence) -> Iterator[Note]:
 
 
 def _thinned(evidence: Evidence) -> Iterator[Note]:
-    for curves in evidence.curves.values():
+    for curves in (*evidence.curves.values(), *evidence.cells.values()):
         for name, left in curves.thinned.items():
             there, all_of_them = left.windows
             message = f"{there:,} of {all_of_them:,} windows of scalars are there, so its return is drawn by iterations"
@@ -118,7 +119,7 @@ def _readings(evidence: Evidence) -> Iterator[Note]:
 
 
 def _unfinished(evidence: Evidence) -> Iterator[Note]:
-    for run in (run for run in evidence.results.runs if run.name in evidence.summaries):
+    for run in (run for run in evidence.records.runs if run.name in evidence.summaries):
         reached = evidence.summaries[run.name].reached
         if not run.complete:
             message = f"{run.state}, at {run.frames:,} of {run.target_frames:,} frames"  # it may lack one step
@@ -174,7 +175,7 @@ def _clipped(evidence: Evidence) -> Iterator[Note]:
     """Yield the methods whose bonus is often clipped: beyond the steps that a reward of 1 alone takes to the limit."""
     clipped = dict(
         zip(
-            *evidence.results.columns(
+            *evidence.records.columns(
                 "SELECT run, (sum(clipped_share * steps) - greatest(sum(clipped_return), 0)) / nullif(sum(steps), 0) "
                 "FROM episodes WHERE phase = 'train' AND clipped_share IS NOT NULL GROUP BY run"
             ),

@@ -3,23 +3,54 @@
 Both come from the iterations. Runs of few iterations, which would be a curve of a few points, are drawn from the
 windows of `scalars`, some hundred to an iteration. An old bundle has dropped windows of some runs: their returns are
 drawn by iterations all the same, with the episodes that it kept beside them.
+
+Windows are joined into fewer, wider ones, for bundles and for curves of a few dozen points alike. A row of a wider
+window says what the run would have recorded of it: the cells at its end, the mean return of all episodes that ended in
+it, its max intrinsic reward. Quantiles alone cannot be had from quantiles; theirs is the mean.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from offpiste.analysis import stats
-from offpiste.analysis.results import Results
+from offpiste.analysis.records import Records
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import finished_iterations
-from offpiste.analysis.windows import EPISODES, WINDOWS, join, joined_windows
 from offpiste.store.rows import MAX_COUNT, window_steps
 
+MAX_WINDOWS = 50
+"""Of one run in a bundle, and points of a curve that is drawn from windows."""
+EPISODES, WINDOWS = "episodes", "windows"
+"""The scalars that say of how many episodes a return is the mean, and how many windows of the run a row stands for."""
+_WINDOW = ("run", "end_step")
+Rule = Literal["mean", "mean over episodes", "mean over time", "max", "sum", "last"]
+JOINED: Mapping[str, Rule] = {
+    "loss": "mean",
+    "max_q": "mean",
+    "target_mass_low": "mean",
+    "target_mass_high": "mean",
+    "return": "mean over episodes",
+    EPISODES: "sum",
+    WINDOWS: "sum",
+    "intrinsic/mean": "mean",
+    "intrinsic/q05": "mean",
+    "intrinsic/q50": "mean",
+    "intrinsic/q95": "mean",
+    "intrinsic/max": "max",
+    "clipped_share": "mean",
+    "cells": "last",
+    "rooms": "last",
+    "epsilon": "last",
+    "steps_per_second": "mean over time",
+}
+"""What the values of joined windows become, by name; what a bonus logs is that of its last step, hence the last."""
 MIN_ITERATIONS = 5
 """Below which a curve is drawn from finer windows, where the runs have recorded them."""
 
@@ -57,26 +88,63 @@ Points = Mapping[str, Mapping[int, float]]
 """By name of the run and number of the point, from 1."""
 
 
-def return_curves(results: Results) -> dict[tuple[str, str], Curves]:
+def return_curves(records: Records) -> dict[tuple[str, str], Curves]:
     """Return the training returns of each game and arm, in the order of the store."""
-    names, iterations, returns = finished_iterations(results)[:3]
-    return _curves(results, _points(names, iterations, returns), "return")
+    names, iterations, returns = finished_iterations(records)[:3]
+    return _curves(records, _points(names, iterations, returns), "return")
 
 
-def cell_curves(results: Results) -> dict[tuple[str, str], Curves]:
+def cell_curves(records: Records) -> dict[tuple[str, str], Curves]:
     """Return the cells that the runs of each game and arm have found so far."""
-    names, iterations, _, _, cells = finished_iterations(results)
-    return _curves(results, _points(names, iterations, cells), "cells")
+    names, iterations, _, _, cells = finished_iterations(records)
+    return _curves(records, _points(names, iterations, cells), "cells")
 
 
-def _curves(results: Results, by_iteration: Points, scalar: str) -> dict[tuple[str, str], Curves]:
+def joined_windows(window_count: int) -> int:
+    """Return how many windows of a run one row stands for where there are so many."""
+    return max(1, -(-window_count // MAX_WINDOWS))
+
+
+def join(rows: pa.Table, ends: NDArray[np.int64]) -> pa.Table:
+    """Return rows of `scalars`, in the order of their steps, as rows of wider windows, given the end of that of each.
+
+    Where it was not recorded how many episodes ended in a window, windows count alike.
+    """
+    keys = [name for name in rows.column_names if name not in ("end_step", "value")]
+    value, weight = rows.column("value").to_numpy().astype(np.float64), _weights(rows)
+    table = rows.select(keys).append_column("end_step", pa.array(ends))
+    with np.errstate(all="ignore"):
+        parts = {"value": value, "weight": weight, "weighted": weight * value, "inverse": 1.0 / value}
+    for name, part in parts.items():
+        table = table.append_column(name, pa.array(part))
+    wanted = [("value", "last"), ("value", "max"), ("value", "sum"), ("value", "count")]
+    wanted += [("weighted", "sum"), ("weight", "sum"), ("inverse", "sum")]
+    found = table.group_by([*keys, "end_step"], use_threads=False).aggregate(wanted)  # threads would change last bits
+    last, greatest, total, count, weighted, weights, inverse = (
+        found.column(f"{name}_{what}").to_numpy().astype(np.float64) for name, what in wanted
+    )
+    with np.errstate(all="ignore"):
+        joined: Mapping[Rule, NDArray[np.float64]] = {
+            "mean": weighted / weights,
+            "mean over episodes": weighted / weights,
+            "mean over time": count / inverse,
+            "max": greatest,
+            "sum": total,
+        }
+    rules = _rules(found)
+    values = np.select([rules == rule for rule in joined], list(joined.values()), default=last)
+    columns = {name: found.column(name) for name in (*keys, "end_step")} | {"value": pa.array(values)}
+    return pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+
+
+def _curves(records: Records, by_iteration: Points, scalar: str) -> dict[tuple[str, str], Curves]:
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    for run in results.runs:
+    for run in records.runs:
         groups[run.game, run.arm].append(run)
     short = [key for key, group in groups.items() if _length(by_iteration, group) < MIN_ITERATIONS]
-    rows = _windows(results, scalar) if short else None
+    rows = _windows(records, scalar) if short else None
     # Cells so far are right in any window; a mean return needs all of them.
-    thinned = _thinned(results, [run for key in short for run in groups[key]]) if scalar == "return" else {}
+    thinned = _thinned(records, [run for key in short for run in groups[key]]) if scalar == "return" else {}
     found = {}
     for key, group in groups.items():
         found[key] = _from_iterations(group, by_iteration)
@@ -113,21 +181,21 @@ def _from_windows(runs: Sequence[Run], rows: pa.Table) -> Curves:
     return Curves(tuple(runs), frames, _values(runs, points, length), windows=True)
 
 
-def _windows(results: Results, scalar: str) -> pa.Table:
+def _windows(records: Records, scalar: str) -> pa.Table:
     """Return a scalar over the windows of all runs, with the number of episodes that ended in each."""
-    return results.query(
+    return records.query(
         f"SELECT run, end_step, name, value FROM scalars WHERE name IN ('{scalar}', '{EPISODES}') "  # noqa: S608 (ours)
         "AND end_step > 0 AND isfinite(value) ORDER BY run, end_step"
     )
 
 
-def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
+def _thinned(records: Records, runs: Sequence[Run]) -> dict[str, Thinned]:
     """Return what is left of those runs of which some windows are there, and others are not."""
     sql = (
         "SELECT run, count(DISTINCT end_step) + coalesce(sum(value - 1) FILTER "  # noqa: S608 (names of ours)
         f"(WHERE name = '{WINDOWS}' AND value BETWEEN 1 AND {MAX_COUNT}), 0) FROM scalars GROUP BY run"
     )
-    windows = dict(zip(*results.columns(sql), strict=True)) if runs else {}
+    windows = dict(zip(*records.columns(sql), strict=True)) if runs else {}
     expected = {run.name: _window_count(run) for run in runs}
     lacking = {run.name: run for run in runs if windows.get(run.name, np.inf) < expected[run.name]}
     if not lacking:
@@ -135,7 +203,7 @@ def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
     totals = {
         name: (episodes, returned)
         for name, episodes, returned in zip(
-            *results.columns(
+            *records.columns(
                 "SELECT run, sum(episodes)::BIGINT, sum(return_mean * episodes) FROM iterations "
                 "WHERE phase = 'train' AND isfinite(return_mean) GROUP BY run"
             ),
@@ -144,7 +212,7 @@ def _thinned(results: Results, runs: Sequence[Run]) -> dict[str, Thinned]:
     }
     kept: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for name, step, value in zip(
-        *results.columns(
+        *records.columns(
             "SELECT run, end_step, game_return FROM episodes WHERE phase = 'train' AND isfinite(game_return) "
             "ORDER BY run, end_step"
         ),
@@ -183,3 +251,15 @@ def _length(points: Points, runs: Sequence[Run]) -> int:
 def _values(runs: Sequence[Run], points: Points, length: int) -> stats.Array:
     rows = [[points.get(run.name, {}).get(number, np.nan) for number in range(1, length + 1)] for run in runs]
     return np.array(rows, dtype=np.float64)
+
+
+def _rules(rows: pa.Table) -> NDArray[np.object_]:
+    return np.array([JOINED.get(name, "last") for name in rows.column("name").to_pylist()], dtype=object)
+
+
+def _weights(rows: pa.Table) -> NDArray[np.float64]:
+    """Return for each row the episodes that its value is a mean over, or 1 for a window as such."""
+    windows = list(zip(*(rows.column(name).to_pylist() for name in rows.column_names if name in _WINDOW), strict=True))
+    names, values = rows.column("name").to_pylist(), rows.column("value").to_pylist()
+    episodes = {window: value for window, name, value in zip(windows, names, values, strict=True) if name == EPISODES}
+    return np.where(_rules(rows) == "mean over episodes", [episodes.get(window, 1.0) for window in windows], 1.0)

@@ -7,21 +7,22 @@ Which findings are judged follows from the games: those of each benchmark that a
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from offpiste.analysis import stats
-from offpiste.analysis.benchmarks import BENCHMARKS, benchmark_of
 from offpiste.analysis.curves import Curves, cell_curves, return_curves
 from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
 from offpiste.analysis.names import ordered_games, ordered_methods
 from offpiste.analysis.paper import PAPER
+from offpiste.analysis.records import Records
 from offpiste.analysis.reference import Published
-from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run, arms_by_protocol, differences
+from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
@@ -30,6 +31,8 @@ from offpiste.parsing import to_dict
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
 
+BENCHMARKS = (PAPER, SMALL_WORLDS)
+"""Those whose findings are judged."""
 PAPER_FRAMES = 200_000_000
 
 
@@ -38,7 +41,7 @@ class Evidence:
     """All that a report, or a script, says about runs is computed from this."""
 
     store: str
-    results: Results
+    records: Records
     runs: tuple[Run, ...]
     """Those that test a method with its own constants, those in `apart` among them."""
     tuning: tuple[Run, ...]
@@ -54,14 +57,8 @@ class Evidence:
     """By game, the difference up to which scores are equal, in points."""
     scores: Scores
     """By the measure of each game."""
-    areas: Scores
-    """The same runs by the area under their training curve."""
-    curves: dict[tuple[str, str], Curves]
-    """Training returns by game and method, of the runs that test."""
-    cells: dict[tuple[str, str], Curves]
-    """Cells found, likewise."""
-    verdicts: dict[str, tuple[Verdict, ...]]
-    """By name of the benchmark."""
+    scores_by: Mapping[str, Scores]
+    """By each measure of a finding, the scores of all these runs."""
     mixed: tuple[str, ...]
     """What differs between runs that were nevertheless taken together."""
     apart: "tuple[Evidence, ...]" = ()
@@ -79,10 +76,35 @@ class Evidence:
         """The methods with runs that are taken together here, in their order."""
         return ordered_methods(run.method for run in self.together)
 
+    @cached_property
+    def verdicts(self) -> dict[str, tuple[Verdict, ...]]:
+        """The verdicts on the findings of each benchmark, by its name."""
+        return {each.name: tuple(judge(each, self.scores_by)) for each in self.benchmarks}
+
+    @cached_property
+    def curves(self) -> dict[tuple[str, str], Curves]:
+        """Training returns by game and method, of the runs that are taken together here."""
+        return return_curves(self._records_together)
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Curves]:
+        """Cells found, likewise."""
+        return cell_curves(self._records_together)
+
+    @property
+    def _records_together(self) -> Records:
+        names = {run.name for run in self.together}
+        return replace(self.records, runs=tuple(run for run in self.records.runs if run.name in names))
+
+    @property
+    def areas(self) -> Scores:
+        """The areas under the training curves of the runs, as `scores` are."""
+        return self.scores_by["area"]
+
     @property
     def games(self) -> list[str]:
         """The games with runs or published curves, in their order."""
-        published = (found.game for found in self.results.published)
+        published = (found.game for found in self.records.published)
         return ordered_games([*(run.game for run in self.runs), *published])
 
     @property
@@ -97,7 +119,7 @@ class Evidence:
 
     def published(self, game: str) -> list[Published]:
         """Return the published curves of a game; series that are not of our agent are left to the tables."""
-        return [found for found in self.results.published if found.game == game and found.method is not None]
+        return [found for found in self.records.published if found.game == game and found.method is not None]
 
     def finals(self, game: str, method: str) -> stats.Array:
         """Return the scores of a method's runs on a game, in points."""
@@ -169,9 +191,9 @@ class Evidence:
 _PROTOCOL = {table: to_dict(RunConfig())[table] for table in PROTOCOL_TABLES}
 
 
-def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
+def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
     """Take the runs of a store together, up to a frame or the end of the longest complete ones of each comparison."""
-    ordered = _ordered(results.runs)
+    ordered = _ordered(records.runs)
     runs = tuple(run for run in ordered if not run.variant)
     tuning = tuple(run for run in ordered if run.variant)
     comparisons, tried = _comparisons(runs), _comparisons(tuning)
@@ -184,17 +206,16 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
     wanted |= {run.name: frames or common_end(group) for group in tried for run in group}
     summaries: dict[str, Summary] = {}
     for end in sorted(set(wanted.values())):
-        summaries |= {found.run.name: found for found in summarise(results, end) if wanted[found.run.name] == end}
+        summaries |= {found.run.name: found for found in summarise(records, end) if wanted[found.run.name] == end}
     by_game = _benchmarks(runs)
     benchmarks = tuple(each for each in BENCHMARKS if each in by_game.values())
     judged_by = {game: each or PAPER for game, each in (_benchmarks(tuning) | by_game).items()}
     measures = {game: each.measure for game, each in judged_by.items()}
     counted = [summaries[run.name] for run in runs]
     scores = {measure: scores_by_game(counted, measure) for measure in ("final", "area", "evaluation")}
-    tested = {run.arm for run in runs}
     return Evidence(
         store=store,
-        results=results,
+        records=records,
         runs=runs,
         tuning=tuning,
         horizons=horizons,
@@ -203,26 +224,23 @@ def gather(results: Results, store: str, *, allow_mixed: bool = False, frames: i
         measures=measures,
         ties={game: each.tie_on(game) for game, each in judged_by.items()},
         scores={game: arms for game, measure in measures.items() if (arms := scores[measure].get(game))},
-        areas=scores["area"],
-        curves={key: found for key, found in return_curves(results).items() if key[1] in tested},
-        cells={key: found for key, found in cell_curves(results).items() if key[1] in tested},
-        verdicts={each.name: tuple(judge(each, scores)) for each in benchmarks},
+        scores_by=scores,
         mixed=mixed,
     )
 
 
-def gather_apart(results: Results, store: str, *, frames: int | None = None) -> Evidence:
+def gather_apart(records: Records, store: str, *, frames: int | None = None) -> Evidence:
     """Take the runs of a store together where they were made alike, and of the others each arm by itself."""
-    ordered = _ordered(results.runs)
+    ordered = _ordered(records.runs)
     runs = tuple(run for run in ordered if not run.variant)
     unlike = [group for group in _comparisons(runs) if differences(group)]
     aside = {run.name for group in unlike for run in group}
-    alike = replace(results, runs=tuple(run for run in results.runs if run.name not in aside))
+    alike = replace(records, runs=tuple(run for run in records.runs if run.name not in aside))
     apart = []
     for part, own in enumerate((own for group in unlike for own in arms_by_protocol(group)), start=1):
-        found = gather(replace(results, runs=tuple(own)), store, frames=frames)
-        apart.append(replace(found, benchmarks=(), verdicts={}, part=part))
-    return replace(gather(alike, store, frames=frames), results=results, runs=runs, apart=tuple(apart))
+        found = gather(replace(records, runs=tuple(own)), store, frames=frames)
+        apart.append(replace(found, benchmarks=(), part=part))
+    return replace(gather(alike, store, frames=frames), records=records, runs=runs, apart=tuple(apart))
 
 
 def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:
@@ -230,7 +248,17 @@ def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:
     of_game: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         of_game[run.game].append(run)
-    return {game: benchmark_of(found) for game, found in of_game.items()}
+    return {game: _benchmark_of(found) for game, found in of_game.items()}
+
+
+def _benchmark_of(runs: Sequence[Run]) -> Benchmark | None:
+    """Return the benchmark that runs on one game belong to; None where they have no number that it is judged by."""
+    for benchmark in BENCHMARKS:
+        for run in runs:
+            evaluated = benchmark.measure != "evaluation" or run.settings["schedule.evaluation_steps"] > 0
+            if run.game in benchmark.games and evaluated:
+                return benchmark
+    return None
 
 
 def _numbers(scores: Scores, game: str, method: str) -> stats.Array:

@@ -59,7 +59,7 @@ class Variant:
 
 def tunings(evidence: Evidence) -> list[Tuning]:
     """Return the tuning of each method."""
-    methods = ordered_methods(run.method for run in evidence.results.runs)
+    methods = ordered_methods(run.method for run in evidence.records.runs)
     return [_tuning(evidence, method) for method in methods if method != RANDOM_PLAY]
 
 

@@ -31,7 +31,7 @@ Scores = Mapping[str, Mapping[str, Mapping[Any, float]]]
 
 @dataclass(frozen=True)
 class Part:
-    """A statement with the evidence for and against it; a statement may be made of others."""
+    """A statement with the p-values for it and against it; a statement may be made of others."""
 
     label: str
     p_for: float
@@ -68,8 +68,8 @@ class Finding:
     sentence: str
     quantity: str
     test: str
-    evidence: Callable[["Benchmark", Scores, float], Part]
-    """From the benchmark, its scores and the margin."""
+    weigh: Callable[["Benchmark", Scores, float], Part]
+    """Weighs its statement by the benchmark, its scores and the margin."""
     needs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     """Games and methods whose runs it is about."""
     measure: str = ""
@@ -136,7 +136,8 @@ class Verdict:
     seeds: int
     missing: tuple[str, ...]
     """What the finding is about and the scores lack."""
-    evidence: Part
+    part: Part
+    """The whole statement."""
 
     @property
     def effect(self) -> float:
@@ -165,11 +166,11 @@ def judge_one(benchmark: Benchmark, finding: Finding, scores: Scores, margin: fl
     """Return the verdict on one finding, from the scores by its measure."""
     wanted = [(game, method) for games, methods in finding.needs for game in games for method in methods]
     missing = tuple(f"{method} on {game}" for game, method in wanted if not scores.get(game, {}).get(method))
-    parts, note = [finding.evidence(benchmark, scores, margin)], ""
+    parts, note = [finding.weigh(benchmark, scores, margin)], ""
     for method, form in benchmark.forms:
         played = [game for game, needed in wanted if needed == method and scores.get(game, {}).get(method)]
         if played and all(scores[game].get(form) for game in played):
-            parts.append(finding.evidence(benchmark.with_form(method, form), scores, margin))
+            parts.append(finding.weigh(benchmark.with_form(method, form), scores, margin))
             note += f"; {method} is judged in both of its forms, by the larger p"
         elif played:
             note += f"; of the two forms of {method}, {form} is not here, and one alone supports no claim about it"

@@ -1,33 +1,29 @@
-"""What stores and bundles hold: runs, the tables of their records, and what they show."""
+"""What stores and bundles show: their runs and records, read from one or several at once, and the verdicts on them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
-
+from offpiste.analysis.comparisons import Contrast, every_comparison
+from offpiste.analysis.evidence import Evidence, gather
+from offpiste.analysis.findings import Verdict
+from offpiste.analysis.records import Records, Tables
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run
-from offpiste.analysis.tables import Tables
-
-if TYPE_CHECKING:
-    from offpiste.analysis.comparisons import Contrast
-    from offpiste.analysis.evidence import Evidence
-    from offpiste.analysis.findings import Verdict
+from offpiste.analysis.sources import Opened, read_bundle, read_store
+from offpiste.config import counted_steps
+from offpiste.errors import StoreError
+from offpiste.store.bundle import open_bundle
+from offpiste.store.storage import Folder
+from offpiste.worlds.registry import SUITE_VERSION
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Results:
+class Results(Records):
     """What `offpiste.load` returns. Tables are Arrow's; rows of a run carry its name in the column `run`."""
-
-    runs: tuple[Run, ...]
-    """Every run that could be read."""
-    published: tuple[Published, ...]
-    """Curves that were imported, as those of Dopamine."""
-    stores: Mapping[str, str]
-    """By location, in the order of precedence: store or bundle."""
-    tables: Tables
 
     def __repr__(self) -> str:
         """Say what there is and what can be asked."""
@@ -40,62 +36,105 @@ class Results:
             ".coverage(), .comparisons(), .verdicts(), .query(sql)>"
         )
 
-    @property
-    def warnings(self) -> list[LoadWarning]:
-        """What could not be read, or counts twice; more may come with each table that is opened."""
-        return self.tables.warnings
-
-    def query(self, sql: str) -> pa.Table:
-        """Return the answer to a query in SQL over `runs` and the tables of their records."""
-        return self.tables.query(sql)
-
-    def columns(self, sql: str) -> list[list[Any]]:
-        """Return the columns of an answer as lists."""
-        return [column.to_pylist() for column in self.query(sql).columns]
-
-    def iterations(self) -> pa.Table:
-        """Return the iterations of all runs."""
-        return self.query("FROM iterations")
-
-    def episodes(self) -> pa.Table:
-        """Return the episodes of all runs."""
-        return self.query("FROM episodes")
-
-    def scalars(self) -> pa.Table:
-        """Return loss, Q, intrinsic reward and whatever else was logged, a row for each name and window of steps."""
-        return self.query("FROM scalars")
-
-    def cells(self) -> pa.Table:
-        """Return the cells that were visited in training, with first step and visits."""
-        return self.query("FROM cells")
-
-    def coverage(self) -> pa.Table:
-        """Return the rooms and cells that each run had found at the end of each iteration of training."""
-        return self.query(
-            "SELECT run, game, method, variant, seed, end_frame, rooms_total, cells_total FROM iterations JOIN runs "
-            "USING (run) WHERE phase = 'train' ORDER BY game, method, variant, seed, end_frame"
-        )
-
-    def evidence(self, *, allow_mixed: bool = False, frames: int | None = None) -> "Evidence":
+    def evidence(self, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
         """Return curves, scores and verdicts of the runs, compared at a frame: by default the end of the longest."""
-        from offpiste.analysis.evidence import gather
-
         return gather(self, next(iter(self.stores), ""), allow_mixed=allow_mixed, frames=frames)
 
-    def verdicts(self) -> "list[Verdict]":
+    def verdicts(self) -> list[Verdict]:
         """Return the verdict on each finding of the benchmarks that the runs belong to."""
         return [verdict for found in self.evidence().verdicts.values() for verdict in found]
 
-    def comparisons(self) -> "list[Contrast]":
+    def comparisons(self) -> list[Contrast]:
         """Return each method beside ε-greedy, on sets of games and on single ones, corrected within its family."""
-        from offpiste.analysis.comparisons import every_comparison
-
         return every_comparison(self.evidence())
 
-    def runs_with(self, table: str) -> set[str]:
-        """Return the names of the runs that have this table."""
-        return self.tables.runs_with(table)
 
-    def files(self, table: str) -> dict[str, Path]:
-        """Return a Parquet file of this table for each run of a store that has it, by name of the run."""
-        return self.tables.files(table)
+def load(store: str | Path | Folder, *beside: str | Path | Folder) -> Results:
+    """Read all runs below a folder or URL, finished or not, and what was imported into it; or those of a bundle.
+
+    Other stores and bundles may be read beside it: the names of their runs begin with their location. The column
+    `store` has the location of every run. Where several hold the same run, that of the first of them is kept.
+    """
+    roots = [each if isinstance(each, Folder) else Folder(each) for each in (store, *beside)]
+    opened = [_open(roots[0], lambda name: name), *(_open(root, _located(root)) for root in roots[1:])]
+    _refuse_overlap([root for root, each in zip(roots, opened, strict=True) if not each.bundle])
+    for names in ([each.location for each in opened], [run.name for each in opened for run in each.runs]):
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise StoreError(f"{twice[0]} would be read twice; name each store and each bundle once")
+    published: list[Published] = []
+    for found in (found for each in opened for found in each.published):
+        published += [found] * (found not in published)  # the same file, imported into two stores
+    sources = {name: source for each in opened for name, source in each.sources.items()}
+    runs = [run for each in opened for run in each.runs]
+    tables = Tables(runs, sources, [each.bundle for each in opened if each.bundle])
+    tables.warnings += [warning for each in opened for warning in each.warnings]
+    locations = {each.location: "bundle" if each.bundle else "store" for each in opened}
+    runs = _without_duplicates(_with_progress(runs, tables), list(locations), tables.warnings)
+    tables.keep(runs)
+    return Results(tuple(runs), tuple(published), locations, tables)
+
+
+def _with_progress(runs: Sequence[Run], tables: Tables) -> list[Run]:
+    """Return the runs with the frames that their iterations count for, and warn of what is not there or no number."""
+    progress = {
+        row["run"]: row
+        for row in tables.query(
+            "SELECT run, count(*) FILTER (WHERE complete AND phase = 'train') AS trained, "
+            "count(*) FILTER (WHERE complete AND phase = 'evaluation') AS evaluated, "
+            "coalesce(max(steps) FILTER (WHERE NOT complete AND phase = 'train'), 0) AS partial_steps, "
+            "count(*) FILTER (WHERE phase = 'train' AND (isnan(return_mean) OR isinf(return_mean))) AS not_finite "
+            "FROM iterations GROUP BY run"
+        ).to_pylist()
+    }
+    found = []
+    for run in runs:
+        row = progress.get(run.name, {"trained": 0, "evaluated": 0, "partial_steps": 0, "not_finite": 0})
+        size, skip = run.settings["schedule.iteration_steps"], run.settings["world.frame_skip"]
+        over = min(row["trained"], row["evaluated"]) if run.settings["schedule.evaluation_steps"] else row["trained"]
+        steps = size if row["trained"] > over else row["partial_steps"]  # all of an iteration that is being evaluated
+        found.append(replace(run, frames=skip * counted_steps(over, steps, size)))
+        if not row["trained"] and not row["partial_steps"]:
+            tables.warnings.append(LoadWarning("no records", run.name, "not one iteration is recorded yet"))
+        if wrong := row["not_finite"]:
+            message = f"the return of {wrong} iteration{'s' * (wrong > 1)} is not a finite number"
+            tables.warnings.append(LoadWarning("not a number", run.name, message))
+    return found
+
+
+def _without_duplicates(runs: Sequence[Run], stores: Sequence[str], warnings: list[LoadWarning]) -> list[Run]:
+    """Return the runs without copies of one another, which would count one seed twice.
+
+    Of copies in several stores that of the first store is kept, so that a stranger's runs never displace one's own; of
+    copies in one store, the longest.
+    """
+    kept: dict[tuple[Any, ...], Run] = {}
+    for run in sorted(runs, key=lambda run: (stores.index(run.store), -run.frames, run.name)):
+        key = (run.game, run.method_fingerprint, run.bonus_source, run.protocol, run.seed, run.arm)
+        if key in kept:
+            where = "" if kept[key].store == run.store else f" in {kept[key].store}"
+            message = f"the same run as {kept[key].name}{where}; left out, or its seed would count twice"
+            warnings.append(LoadWarning("duplicate run", run.name, message))
+        else:
+            kept[key] = run
+    return sorted(kept.values(), key=lambda run: (stores.index(run.store), run.name))
+
+
+def _open(root: Folder, named: Callable[[str], str]) -> Opened:
+    bundle = open_bundle(root, SUITE_VERSION)
+    opened = read_store(root, named) if bundle is None else read_bundle(bundle, named)
+    if not opened.runs and not opened.published and not opened.warnings:
+        raise StoreError(f"there is no run below {root.location}; is it the folder that runs were written to?")
+    return opened
+
+
+def _refuse_overlap(stores: Sequence[Folder]) -> None:
+    """Refuse a store on a disk that lies in another: its runs are read with that one."""
+    paths = {store.location: store.local_path.resolve() for store in stores if store.local_path is not None}
+    for (outer, path), (inner, below) in permutations(paths.items(), 2):
+        if below.is_relative_to(path):
+            raise StoreError(f"{inner} lies in {outer} and would be read twice; leave one of them out")
+
+
+def _located(root: Folder) -> Callable[[str], str]:
+    """Return how the runs of a store are named that is read beside another."""
+    return lambda name: root.location if name == "." else root.below(name).location

@@ -1,15 +1,18 @@
-"""What each method scores on a game, and how many seeds would show a difference there."""
+"""What each method scores on a game and what happened in its runs there, and how many seeds would show a difference."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from offpiste.analysis import stats
+from offpiste.analysis.comparisons import Contrast
 from offpiste.analysis.evidence import Evidence
-from offpiste.analysis.findings import BASELINE
-from offpiste.analysis.stats import Interval
+from offpiste.analysis.findings import BASELINE, Benchmark
+from offpiste.analysis.stats import Array, Interval, mean_interval
+from offpiste.analysis.summary import Summary
+from offpiste.seeding import stream
 from offpiste.worlds.scores import reference_scores
 
 THRESHOLD_SHARE = 0.1
@@ -44,6 +47,37 @@ class MethodScores:
     cells: float | None
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One method on one game."""
+
+    suite: str
+    game: str
+    method: str
+    seeds: int
+    score: float
+    """Mean normalised score."""
+    interval: Interval
+    area: float
+    """Mean normalised area under the training curve."""
+    area_interval: Interval
+    better: bool
+    """Whether it is shown to beat the baseline, corrected for the methods of its family on the game."""
+    found: int
+    """Runs whose training reached the goal."""
+    goal_frame: float
+    """Median of the frames until then; infinite where most never did."""
+    learned: int
+    kept: int
+    avoided: int
+
+    @property
+    def happened(self) -> str:
+        """What happened, as a phrase."""
+        phrase = f"{self.found} found, {self.learned} learned, {self.kept} kept of {self.seeds}"
+        return f"{phrase}; {self.avoided} found but avoided" if self.avoided else phrase
+
+
 def scores_on(evidence: Evidence, game: str) -> list[MethodScores]:
     """Return the numbers of each method that has runs on a game."""
     found = []
@@ -76,6 +110,45 @@ def scores_on(evidence: Evidence, game: str) -> list[MethodScores]:
     return found
 
 
+def cells(evidence: Evidence, benchmark: Benchmark, compared: Sequence[Contrast]) -> list[Cell]:
+    """Return a cell for each method and game of a benchmark that have runs."""
+    better = {(each.games[0], each.method) for each in compared if each.call == "better"}
+    runs: dict[tuple[str, str], list[Summary]] = {}
+    for run in evidence.together:
+        if evidence.counts(evidence.summaries[run.name]):
+            runs.setdefault((run.game, run.method), []).append(evidence.summaries[run.name])
+    found = []
+    for suite, games in suites(benchmark).items():
+        for game in games:
+            for method in (method for method in evidence.methods if (game, method) in runs):
+                mine = runs[game, method]
+                score, area = evidence.normalised(game, method), evidence.normalised_areas(game, method)
+                found.append(
+                    Cell(
+                        suite=suite,
+                        game=game,
+                        method=method,
+                        seeds=len(mine),
+                        score=float(score.mean()),
+                        interval=_interval(score, f"{game} {method}"),
+                        area=float(area.mean()),
+                        area_interval=_interval(area, f"{game} {method} area"),
+                        better=(game, method) in better,
+                        found=sum(each.found for each in mine),
+                        goal_frame=float(np.median([each.goal_frame for each in mine])),
+                        learned=sum(each.learned for each in mine),
+                        kept=sum(each.kept for each in mine),
+                        avoided=sum(each.avoided for each in mine),
+                    )
+                )
+    return found
+
+
+def suites(benchmark: Benchmark) -> Mapping[str, tuple[str, ...]]:
+    """Return the games of a benchmark by suite."""
+    return {"tuned": (benchmark.tuned,), "hard": benchmark.hard, "easy": benchmark.easy}
+
+
 def seeds_needed(evidence: Evidence, game: str) -> dict[float, int | None]:
     """Return, by normalised difference, how many seeds would show it, judged by the spread of ε-greedy's scores.
 
@@ -96,3 +169,7 @@ def statistic_of(statistic: Callable[[Any], Any], values: Any) -> float | None:
     numbers = np.asarray(values, dtype=np.float64)
     numbers = numbers[~np.isnan(numbers)]
     return float(statistic(numbers)) if numbers.size else None
+
+
+def _interval(values: Array, name: str) -> Interval:
+    return mean_interval(values, stream(0, f"report profile {name}"))

@@ -1,27 +1,36 @@
-"""Where records are read from: the folder of one run, whatever state it is in, or a bundle of many."""
+"""Open a store or a bundle: the runs that it holds, and where the records of each are read from.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+A run that is under way is there too, from its newest checkpoint, and marked. Whatever cannot be read becomes a warning
+with the name of the run: nothing fails because of one bad file, and nothing is left out in silence.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from offpiste.analysis.reference import Published
-from offpiste.analysis.runs import LoadWarning, Run
-from offpiste.errors import CheckpointError
+from offpiste.analysis.reference import Published, read_imported
+from offpiste.analysis.runs import LoadWarning, Run, run_of
+from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
+from offpiste.errors import CheckpointError, ConfigError, Damaged, StoreError
 from offpiste.store import arrays, layout
 from offpiste.store.attempts import read_attempts
-from offpiste.store.bundle import Bundle
-from offpiste.store.documents import checksum, read_run
+from offpiste.store.bundle import RUNS, Bundle
+from offpiste.store.documents import StoredRun, StoredStatus, checksum, parse, parse_run, read_run, read_status
+from offpiste.store.finding import find_runs
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.parquet import check_parquet, conform, read_parquet
 from offpiste.store.records import cells_table, schema
-from offpiste.store.rows import LOGGED
-from offpiste.store.run_folder import TableFile, read_table
+from offpiste.store.rows import LOGGED, TABLES
+from offpiste.store.run_folder import TableFile, finished_frames, finished_tables, read_table
 from offpiste.store.storage import Folder
 
+THREADS = 16
+"""That read files at a time: in an object store, each waits most of its time."""
 _CURRENT = ("finished", "paused")
 """States in which the tables in a run's folder are as new as its checkpoints."""
 _UNFIT = (CheckpointError, KeyError, ValueError, TypeError, AttributeError, OverflowError, IndexError)
@@ -139,3 +148,105 @@ class Opened:
     """By name of the run, in a store."""
     published: Sequence[Published] = ()
     bundle: BundleSource | None = None
+
+
+def read_bundle(bundle: Bundle, named: Callable[[str], str]) -> Opened:
+    """Return what a bundle holds; `named` gives the name by which a run is known from its name in the bundle."""
+    rows = {row["run"]: row for row in bundle.rows(RUNS).to_pylist()}
+    runs: dict[str, Run] = {}
+    warnings: list[LoadWarning] = []
+    for listed in bundle.manifest.runs:
+        about = asdict(listed) | rows[listed.name] | {"results_version": bundle.manifest.results_version}
+        try:
+            stored = parse_run(about | {"config": parse(about["config"].encode())})
+            check_fingerprints(stored)
+            run = run_of(named(listed.name), bundle.folder.location, stored)
+        except (ValueError, ConfigError) as error:
+            what = f"this version cannot use its settings: {error!s:.200}"
+            warnings.append(LoadWarning("damaged run.json", named(listed.name), what))
+        else:
+            runs[listed.name] = replace(run, target_frames=listed.frames, state="finished")
+    names = {name: run.name for name, run in runs.items()}
+    return Opened(bundle.folder.location, [*runs.values()], warnings, bundle=BundleSource(bundle, names))
+
+
+def check_fingerprints(stored: StoredRun) -> RunConfig:
+    """Return the settings of a run, all known and in range; ValueError where its fingerprints are not theirs."""
+    config = stored.settings
+    for key, found, of_settings in (
+        ("protocol_fingerprint", stored.protocol_fingerprint, fingerprint(protocol_settings(config))),
+        ("method_fingerprint", stored.method_fingerprint, fingerprint(method_settings(config))),
+    ):
+        if found != of_settings:
+            raise ValueError(f"{key} is {found}, and that of its settings is {of_settings}")
+    return config
+
+
+def read_store(root: Folder, named: Callable[[str], str]) -> Opened:
+    """Return what a store holds; `named` gives the name by which a run is known from its folder below the store."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        paths, skipped = find_runs(root, pool)
+        found = list(pool.map(lambda path: _open_run(root, path, named(path or ".")), paths))
+    opened = [pair for pair, _ in found if pair is not None]
+    warnings = [
+        LoadWarning(each.kind, named(each.path) if each.path else root.location, each.message) for each in skipped
+    ]
+    warnings += [warning for _, noted in found for warning in noted]
+    published, unread = read_imported(root)
+    warnings += [LoadWarning("damaged import", named(name), message) for name, message in unread.items()]
+    sources = {run.name: source for run, source in opened}
+    return Opened(root.location, [run for run, _ in opened], warnings, sources, published)
+
+
+def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | None, list[LoadWarning]]:
+    folder = root.below(path) if path else root
+    warnings: list[LoadWarning] = []
+    try:
+        files = folder.list()
+        stored = read_run(folder)
+        if stored is None:
+            raise Damaged(f"{layout.RUN} is gone")
+        run = run_of(name, root.location, stored)
+        usable = _usable_status(folder, stored.identity, name, warnings)
+        finished = finished_frames(files)
+        tables: dict[str, TableFile] = {}
+        if finished >= 0:
+            tables = _usable_tables(folder, stored.identity, finished, name, warnings)
+    except Damaged as error:
+        return None, [LoadWarning("damaged run.json", name, f"it does not say what the run is: {error}")]
+    except StoreError as error:
+        return None, [LoadWarning("not readable", name, str(error))]
+    status = usable or StoredStatus()
+    if status.state:
+        target = run.target_frames if status.target_frames is None else status.target_frames
+        run = replace(run, target_frames=target, state=status.state)
+    if finished >= run.target_frames:
+        run = replace(run, target_frames=finished, state="finished")
+    else:
+        tables = {}  # it has been resumed since, towards more frames
+    sums = status.tables or {}
+    current = {
+        table: TableFile(file, sums.get(file)) for table in TABLES if (file := layout.table_file(table)) in files
+    }
+    # Without a status nothing says that the other tables are those of this run, so its checkpoint comes first.
+    return (run, Source(name, folder, current | tables, run.state if usable or tables else "unknown")), warnings
+
+
+def _usable_status(
+    folder: Folder, identity: Mapping[str, str], name: str, warnings: list[LoadWarning]
+) -> StoredStatus | None:
+    try:
+        return read_status(folder, identity)
+    except Damaged as error:  # a watcher's file; what it says is in the records too
+        warnings.append(LoadWarning("damaged status.json", name, str(error)))
+        return None
+
+
+def _usable_tables(
+    folder: Folder, identity: Mapping[str, str], finished: int, name: str, warnings: list[LoadWarning]
+) -> dict[str, TableFile]:
+    try:
+        return finished_tables(folder, finished, identity)
+    except Damaged as error:
+        warnings.append(LoadWarning("damaged mark", name, str(error)))
+        return {}

@@ -1,4 +1,4 @@
-"""What findings are made of: comparisons of methods as parts with evidence, joined; and the statements that more than
+"""What findings are made of: comparisons of methods as parts, joined; and the statements that more than
 one benchmark makes.
 """
 

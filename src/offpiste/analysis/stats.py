@@ -78,16 +78,6 @@ class Comparison:
         return median_interval(self.differences)
 
 
-def final_score(curve: Array) -> float:
-    """Return the mean of a curve's last ten iterations, or of all where there are fewer."""
-    return float(np.mean(curve[-10:]))
-
-
-def area(curve: Array) -> float:
-    """Return the area under a curve over its length, that is its mean: the paper's sample efficiency."""
-    return float(np.mean(curve))
-
-
 # Across games
 
 

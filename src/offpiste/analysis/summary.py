@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.analysis import stats
-from offpiste.analysis.results import Results
+from offpiste.analysis.records import Records
 from offpiste.analysis.runs import Run
+from offpiste.analysis.stats import Array
 from offpiste.worlds.registry import find
 from offpiste.worlds.scores import reference_scores
 
@@ -66,27 +66,37 @@ class Summary:
         return bool(evaluation >= reference_scores(self.run.game).score_at(LEARNED))
 
 
+def final_score(curve: Array) -> float:
+    """Return the mean of a curve's last ten iterations, or of all where there are fewer."""
+    return float(np.mean(curve[-10:]))
+
+
+def area(curve: Array) -> float:
+    """Return the area under a curve over its length, that is its mean: the paper's sample efficiency."""
+    return float(np.mean(curve))
+
+
 def common_end(runs: Sequence[Run]) -> int:
     """Return the frame at which runs are compared: the end of the longest complete one, or how far any has come."""
     ends = [run.target_frames for run in runs if run.complete]
     return max(ends or [run.frames for run in runs], default=0)
 
 
-def summarise(results: Results, frames: int | None = None) -> list[Summary]:
+def summarise(records: Records, frames: int | None = None) -> list[Summary]:
     """Return every run in numbers, up to a frame for all of them: by default their common end."""
     if frames is None:
-        frames = common_end(results.runs)
+        frames = common_end(records.runs)
     rows: dict[str, list[tuple[int, Any, Any, Any]]] = defaultdict(list)
-    for name, *row in zip(*finished_iterations(results), strict=True):
+    for name, *row in zip(*finished_iterations(records), strict=True):
         rows[name].append((row[0], row[1], row[2], row[3]))
-    rewarded = first_rewards(results)
-    reached = rewarded | _goals(results)
+    rewarded = first_rewards(records)
+    reached = rewarded | _goals(records)
     evaluations: dict[str, dict[int, float]] = defaultdict(dict)
-    for name, iteration, value in zip(*_evaluations(results), strict=True):
+    for name, iteration, value in zip(*_evaluations(records), strict=True):
         evaluations[name][iteration] = np.nan if value is None else value
-    known = results.runs_with("episodes")
+    known = records.runs_with("episodes")
     summaries = []
-    for run in results.runs:
+    for run in records.runs:
         wanted = max(1, frames // run.iteration_frames)
         within = [row for row in sorted(rows[run.name], key=lambda row: row[0]) if row[0] <= wanted]
         curve = np.array([np.nan if row[1] is None else row[1] for row in within], dtype=np.float64)
@@ -97,8 +107,8 @@ def summarise(results: Results, frames: int | None = None) -> list[Summary]:
             Summary(
                 run,
                 reached=run.has_reached(frames),
-                final=stats.final_score(curve) if curve.size else np.nan,
-                area=stats.area(curve) if curve.size else np.nan,
+                final=final_score(curve) if curve.size else np.nan,
+                area=area(curve) if curve.size else np.nan,
                 evaluation=evaluations[run.name].get(last, np.nan),
                 best_evaluation=np.fmax.reduce(evaluated, initial=np.nan),
                 first_reward_frame=(first if first <= frames else np.inf) if run.name in known else np.nan,
@@ -125,36 +135,36 @@ def scores_by_game(summaries: Iterable[Summary], measure: str = "final") -> dict
     return {game: dict(arms) for game, arms in table.items()}
 
 
-def first_rewards(results: Results) -> dict[str, int]:
+def first_rewards(records: Records) -> dict[str, int]:
     """Return the training step, counted from 1, that paid the first reward of each run that had one."""
     sql = (
         "SELECT run, min(end_step - steps + first_reward_step + 1) FROM episodes "
         "WHERE phase = 'train' AND first_reward_step IS NOT NULL GROUP BY run"
     )
-    return dict(zip(*results.columns(sql), strict=True))
+    return dict(zip(*records.columns(sql), strict=True))
 
 
-def finished_iterations(results: Results) -> list[list[Any]]:
+def finished_iterations(records: Records) -> list[list[Any]]:
     """Return run, iteration, return, rooms and cells of whole iterations, and of a first one that is not over yet."""
-    return results.columns(
+    return records.columns(
         "SELECT run, iteration, return_mean, rooms_total, cells_total FROM iterations "
         "WHERE phase = 'train' AND (complete OR iteration = 1)"
     )
 
 
-def _goals(results: Results) -> dict[str, float]:
+def _goals(records: Records) -> dict[str, float]:
     """Return when training first reached the goal, in steps, of the runs where not every reward is one."""
-    goals = {run.game: goal for run in results.runs if (goal := find(run.game).goal_return) > 0}
-    ends = {run.name: np.inf for run in results.runs if run.game in goals}
+    goals = {run.game: goal for run in records.runs if (goal := find(run.game).goal_return) > 0}
+    ends = {run.name: np.inf for run in records.runs if run.game in goals}
     for game, goal in goals.items():
         sql = (
             "SELECT run, min(end_step) FROM episodes JOIN runs USING (run) "  # noqa: S608 (both are rows of ours)
             f"WHERE game = '{game}' AND phase = 'train' AND game_return > {goal} GROUP BY run"
         )
-        ends |= dict(zip(*results.columns(sql), strict=True))
+        ends |= dict(zip(*records.columns(sql), strict=True))
     return ends
 
 
-def _evaluations(results: Results) -> list[list[Any]]:
+def _evaluations(records: Records) -> list[list[Any]]:
     """Return run, iteration and return of whole evaluations."""
-    return results.columns("SELECT run, iteration, return_mean FROM iterations WHERE phase = 'evaluation' AND complete")
+    return records.columns("SELECT run, iteration, return_mean FROM iterations WHERE phase = 'evaluation' AND complete")

@@ -29,7 +29,7 @@ class Arguments:
 
 def main(arguments: Arguments) -> int:
     """Write the bundle, and print its size and the runs that were skipped."""
-    require("a bundle", ("duckdb",))
+    require("a bundle", ("duckdb", "scipy"))
     if not arguments.stores:
         raise ConfigError("STORE must be given, the folder that runs were written to; see offpiste bundle --help")
     if ":/" in arguments.out:

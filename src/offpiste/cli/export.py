@@ -30,11 +30,11 @@ class Arguments:
 
 def main(arguments: Arguments) -> int:
     """Export the runs, and print what was written."""
-    require("an export", ("duckdb",))
+    require("an export", ("duckdb", "scipy"))
     if arguments.to == "wandb":
         require("an export to Weights & Biases", ("wandb",), extra="wandb")
-    from offpiste.analysis.export import TARGETS
-    from offpiste.analysis.load import load
+    from offpiste.analysis.results import load
+    from offpiste.report.export import TARGETS
 
     if arguments.out == Arguments.out:
         refuse_link(arguments.out)

@@ -5,7 +5,7 @@ from statistics import median
 
 from offpiste.analysis.caveats import CLIPPED, Note
 from offpiste.analysis.names import title
-from offpiste.analysis.profile import Cell
+from offpiste.analysis.scores import Cell
 from offpiste.analysis.small_worlds import BONUSES, ORACLE, SMALL_WORLDS
 
 

@@ -29,7 +29,7 @@ _FAMILIES = (
 )
 
 
-def claims_table(evidence: Evidence) -> Table:
+def findings_table(evidence: Evidence) -> Table:
     """Return the verdict on each finding of each benchmark."""
     columns: dict[str, Callable[[Verdict], Any]] = {
         "finding": lambda each: each.finding.key,
@@ -43,7 +43,7 @@ def claims_table(evidence: Evidence) -> Table:
         "p against": lambda each: each.p_against,
         "deciding comparison": lambda each: each.deciding.label,
     }
-    return table_of("claims", _verdicts(evidence), columns)
+    return table_of("findings", _verdicts(evidence), columns)
 
 
 def parts_table(evidence: Evidence) -> Table:
@@ -61,8 +61,8 @@ def parts_table(evidence: Evidence) -> Table:
         "p for": lambda each: each[1].p_for,
         "p against": lambda each: each[1].p_against,
     }
-    found = [(verdict.finding.key, leaf) for verdict in _verdicts(evidence) for leaf in _leaves(verdict.evidence)]
-    return table_of("claim_parts", found, columns)
+    found = [(verdict.finding.key, leaf) for verdict in _verdicts(evidence) for leaf in _leaves(verdict.part)]
+    return table_of("finding_parts", found, columns)
 
 
 def contrast_table(found: Sequence[Contrast]) -> Table:

@@ -16,11 +16,11 @@ from markupsafe import Markup
 from offpiste.analysis import caveats, comparisons, fairness
 from offpiste.analysis.evidence import Evidence, gather, gather_apart
 from offpiste.analysis.findings import MARGIN
-from offpiste.analysis.load import load
 from offpiste.analysis.names import spell_out, title
 from offpiste.analysis.paper import PAPER
-from offpiste.analysis.profile import Cell
-from offpiste.analysis.profile import cells as profile_cells
+from offpiste.analysis.results import load
+from offpiste.analysis.scores import Cell
+from offpiste.analysis.scores import cells as profile_cells
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.commands import shell_line, train_command
 from offpiste.report import (
@@ -103,7 +103,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     notes = caveats.notes(evidence)
     lead = lead_sentences(evidence, compared, by_world)
     made = {
-        "claims": comparison_tables.claims_table(evidence),
+        "findings": comparison_tables.findings_table(evidence),
         "parts": comparison_tables.parts_table(evidence),
         "contrasts": comparison_tables.contrast_table(compared),
         "contrasts_by_world": comparison_tables.contrast_by_game_table(by_world),
@@ -121,7 +121,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         "seams": quality_tables.seams_table(seams),
         "tuning": quality_tables.tuning_table(tuned),
         "variants": quality_tables.variants_table(tried),
-        "protocol": settings.protocol_table(evidence.results.runs),
+        "protocol": settings.protocol_table(evidence.records.runs),
         "methods": settings.methods_table(evidence.runs),
     }
     of_games = [
@@ -131,13 +131,13 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
     ]
     for table in (*made.values(), *(table for _, _, table in of_games)):
         (out / "tables" / f"{table.name}.csv").write_text(tables.to_csv(table), encoding="utf-8")
-    every_command = [train_command(run.settings, run.target_frames) for run in evidence.results.runs]
+    every_command = [train_command(run.settings, run.target_frames) for run in evidence.records.runs]
     (out / "commands.txt").write_text("".join(f"{line}\n" for line in every_command), encoding="utf-8")
 
     def saved(drawing: Drawing) -> dict[str, Any]:
         return {"about": drawing, "svg": Markup(save(drawing, out / "figures"))}  # noqa: S704 (ours, and escaped)
 
-    about_paper = PAPER in evidence.benchmarks or any(found.game in GAMES for found in evidence.results.published)
+    about_paper = PAPER in evidence.benchmarks or any(found.game in GAMES for found in evidence.records.published)
     paper = [saved(drawing) for drawing in figures.paper_figures(evidence)] if about_paper else []
     across = [*overviews.overview_figures(evidence, compared, aggregates, correlations)]
     across += [overviews.improvement_by_world_figure(evidence, by_world)] if by_world else []
@@ -175,7 +175,7 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
         departures=evidence.departures(),
         stores=_stores(evidence),
         loops=reproduce.loops(evidence.runs),
-        import_command=reproduce.import_command(evidence.results.published, evidence.store),
+        import_command=reproduce.import_command(evidence.records.published, evidence.store),
     )
     # A line may break after a hyphen, which tears the name of the yardstick apart.
     (out / "index.html").write_text(page.replace("ε-greedy", "ε\N{NON-BREAKING HYPHEN}greedy"), encoding="utf-8")
@@ -184,8 +184,8 @@ def _write(evidence: Evidence, out: Path, about: Mapping[str, str]) -> Report:
 
 def _stores(evidence: Evidence) -> list[tuple[str, str]]:
     """Return the location of each store and bundle that was read, and how many runs of it are in the report."""
-    counts = Counter(run.store for run in evidence.results.runs)
-    return [(store, f"{kind}, {count_of(counts[store], 'run')}") for store, kind in evidence.results.stores.items()]
+    counts = Counter(run.store for run in evidence.records.runs)
+    return [(store, f"{kind}, {count_of(counts[store], 'run')}") for store, kind in evidence.records.stores.items()]
 
 
 def _grouped(notes: Sequence[caveats.Note]) -> dict[str, tuple[int, list[tuple[str, list[str]]]]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from offpiste.analysis.findings import Benchmark
 from offpiste.analysis.names import label, title
-from offpiste.analysis.profile import Cell, suites
+from offpiste.analysis.scores import Cell, suites
 from offpiste.analysis.small_worlds import LADDER
 from offpiste.report.tables import Table, table_of
 

@@ -92,7 +92,7 @@ def unfinished_table(evidence: Evidence) -> Table:
         "target frames": lambda run: run.target_frames,
         "share done": lambda run: run.frames / run.target_frames if run.target_frames else None,
     }
-    return table_of("unfinished", [run for run in evidence.results.runs if not run.complete], columns)
+    return table_of("unfinished", [run for run in evidence.records.runs if not run.complete], columns)
 
 
 def seams_table(found: list[Seams]) -> Table:

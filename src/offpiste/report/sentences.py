@@ -18,10 +18,10 @@ NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven")
 
 def what_was_run(evidence: Evidence) -> str:
     """Return how many runs there are, and of what: by name, if these are few."""
-    count = len(evidence.results.runs)
+    count = len(evidence.records.runs)
     if not evidence.runs:
         return f"{count_of(count, 'run')}."
-    complete = sum(run.complete for run in evidence.results.runs)
+    complete = sum(run.complete for run in evidence.records.runs)
     if count == 1:
         done = "complete" if complete else "not complete"
     else:
@@ -44,9 +44,9 @@ def scope(evidence: Evidence) -> list[str]:
     said = []
     if evidence.tuning:
         said.append(f"{count_of(len(evidence.tuning), 'run')} of these tune constants and are in no comparison.")
-    series = sorted({found.series for found in evidence.results.published})
+    series = sorted({found.series for found in evidence.records.published})
     if series:
-        games = len({found.game for found in evidence.results.published})
+        games = len({found.game for found in evidence.records.published})
         said.append(f"Published curves of {count_of(games, 'game')}: {', '.join(series)}.")
     said += [benchmark.caveat for benchmark in evidence.benchmarks if benchmark.caveat]
     departures = evidence.departures()
@@ -74,7 +74,7 @@ def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: S
     """
     if not evidence.runs:
         kind = "only runs that tune constants" if evidence.tuning else "no run that can be read"
-        more = "; what follows are published results that were imported" if evidence.results.published else ""
+        more = "; what follows are published results that were imported" if evidence.records.published else ""
         return [f"There is nothing to judge yet: this store holds {kind}{more}."]
     if not evidence.together:
         return ["Nothing is compared here: these runs were not made alike."]

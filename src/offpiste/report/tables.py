@@ -196,7 +196,7 @@ def imports_table(evidence: Evidence) -> Table:
         "sha256": lambda each: each.sha256,
         "fingerprint": lambda each: each.fingerprint,
     }
-    return table_of("published_curves", evidence.results.published, columns)
+    return table_of("published_curves", evidence.records.published, columns)
 
 
 def runs_table(evidence: Evidence) -> Table:
@@ -219,7 +219,7 @@ def runs_table(evidence: Evidence) -> Table:
         "method fingerprint": lambda each: each.run.method_fingerprint,
     }
     found = {name: summary for group in evidence.groups for name, summary in group.summaries.items()}
-    return table_of("runs", (found[run.name] for run in evidence.results.runs), columns)
+    return table_of("runs", (found[run.name] for run in evidence.records.runs), columns)
 
 
 def seeds_needed_table(evidence: Evidence) -> Table:

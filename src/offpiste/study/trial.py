@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offpiste.analysis.choice import best_first
-from offpiste.analysis.load import load
-from offpiste.analysis.results import Results
+from offpiste.analysis.results import Results, load
 from offpiste.analysis.small_worlds import SMALL_WORLDS as BENCHMARK
 from offpiste.analysis.summary import summarise
 from offpiste.errors import OffpisteError

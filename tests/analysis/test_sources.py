@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from offpiste.analysis.bundling import bundle_stores
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.analysis.summary import summarise
 from offpiste.errors import StoreError
 from offpiste.store.bundle import RUNS, schema

@@ -16,7 +16,7 @@ import pytest
 from offpiste.store.parquet import from_parquet
 from offpiste.store.storage import Folder
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "results" / "fidelity").glob("*-fp32"))
 GAMES = ("breakout", "freeway", "asterix")
 ORDINALS = ("first", "second", "third")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import tomli_w
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 NOT_RUN = {
     "pip install *": "needs a package index",

@@ -1,4 +1,4 @@
-"""The records of many runs as tables in DuckDB; each is read when a query first names it."""
+"""The records of many runs, as tables in DuckDB; each is read when a query first names it."""
 
 import json
 import shutil
@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run
-from offpiste.analysis.sources import BundleSource, Source
+from offpiste.analysis.sources import THREADS, BundleSource, Source
 from offpiste.errors import StoreError
 from offpiste.store.parquet import read_parquet
 from offpiste.store.records import check_values, schema
 from offpiste.store.rows import MAX_COUNT, TABLES
 
-THREADS = 16
-"""That read files at a time: in an object store, each waits most of its time."""
 _SQL_TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.bool_(): "BOOLEAN"}
 _RUN_COLUMNS = (
     "game",
@@ -177,6 +177,63 @@ class Tables:
             if dropped:
                 self._attach(table)
         return dropped
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Runs, and the tables of their records. Tables are Arrow's; rows of a run carry its name in the column `run`."""
+
+    runs: tuple[Run, ...]
+    """Every run that could be read."""
+    published: tuple[Published, ...]
+    """Curves that were imported, as those of Dopamine."""
+    stores: Mapping[str, str]
+    """By location, in the order of precedence: store or bundle."""
+    tables: Tables
+
+    @property
+    def warnings(self) -> list[LoadWarning]:
+        """What could not be read, or counts twice; more may come with each table that is opened."""
+        return self.tables.warnings
+
+    def query(self, sql: str) -> pa.Table:
+        """Return the answer to a query in SQL over `runs` and the tables of their records."""
+        return self.tables.query(sql)
+
+    def columns(self, sql: str) -> list[list[Any]]:
+        """Return the columns of an answer as lists."""
+        return [column.to_pylist() for column in self.query(sql).columns]
+
+    def iterations(self) -> pa.Table:
+        """Return the iterations of all runs."""
+        return self.query("FROM iterations")
+
+    def episodes(self) -> pa.Table:
+        """Return the episodes of all runs."""
+        return self.query("FROM episodes")
+
+    def scalars(self) -> pa.Table:
+        """Return loss, Q, intrinsic reward and whatever else was logged, a row for each name and window of steps."""
+        return self.query("FROM scalars")
+
+    def cells(self) -> pa.Table:
+        """Return the cells that were visited in training, with first step and visits."""
+        return self.query("FROM cells")
+
+    def coverage(self) -> pa.Table:
+        """Return the rooms and cells that each run had found at the end of each iteration of training."""
+        return self.query(
+            "SELECT run, game, method, variant, seed, end_frame, rooms_total, cells_total FROM iterations JOIN runs "
+            "USING (run) WHERE phase = 'train' ORDER BY game, method, variant, seed, end_frame"
+        )
+
+    def runs_with(self, table: str) -> set[str]:
+        """Return the names of the runs that have this table."""
+        return self.tables.runs_with(table)
+
+    def files(self, table: str) -> dict[str, Path]:
+        """Return a Parquet file of this table for each run of a store that has it, by name of the run."""
+        return self.tables.files(table)
 
 
 def _table_names(node: Any) -> Iterator[str]:

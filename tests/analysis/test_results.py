@@ -16,8 +16,8 @@ import pytest
 
 from offpiste.analysis.bundling import bundle_stores
 from offpiste.analysis.curves import return_curves
-from offpiste.analysis.load import load
 from offpiste.analysis.reference import import_dopamine
+from offpiste.analysis.results import load
 from offpiste.analysis.runs import LoadWarning
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import RunConfig, ScheduleConfig
@@ -481,15 +481,25 @@ def test_reading_results_needs_neither_torch_nor_ray(store: Folder) -> None:
     write_run(store, config_of(), THREE)
     program = (
         "import sys\n"
-        "from offpiste.analysis import benchmarks, findings, load, reference, stats, summary\n"
-        "results = load.load(sys.argv[1])\n"
-        "findings.judge(benchmarks.PAPER, {'final': summary.scores_by_game(summary.summarise(results))})\n"
+        "import offpiste\n"
+        "results = offpiste.load(sys.argv[1])\n"
+        "results.verdicts(), results.comparisons()\n"
         "print(sorted({'torch', 'ray', 'offpiste.run'} & set(sys.modules)))\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program, str(store.local_path)], capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == "[]"
+
+
+def test_verdicts_and_comparisons_open_no_scalars(store: Folder) -> None:
+    write_run(store, config_of(), THREE)
+    results = load(store)
+    assert len(results.verdicts()) == 7
+    assert results.comparisons() == []
+    assert "scalars" not in results.tables._files
+    assert set(results.evidence().curves) == {("freeway", "epsilon_greedy")}
+    assert "scalars" in results.tables._files
 
 
 def test_a_table_is_opened_by_the_parsed_query_and_not_by_a_word_in_it(store: Folder) -> None:

@@ -1,4 +1,4 @@
-"""A real S3 server on this machine: `moto_server`, in memory, gone at the end. The tests use it, too."""
+"""A real S3 server on this machine: `moto_server`, in memory, gone at the end."""
 
 import contextlib
 import os

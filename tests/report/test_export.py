@@ -12,8 +12,8 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import offpiste
-from offpiste.analysis.export import points, rows_by_run
 from offpiste.cli import main
+from offpiste.report.export import points, rows_by_run
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run

@@ -1,4 +1,4 @@
-"""A process interrupted before any step that it takes on its store. The tests use it, too."""
+"""A process interrupted before any step that it takes on its store."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.validation import evidence as program
 from benchmarks.validation.evidence import Explored, can_be_seen, exceeds, explore_more
 from offpiste.analysis.curves import return_curves
-from offpiste.analysis.load import load
+from offpiste.analysis.results import load
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
 from offpiste.report.page import Report, build
 from offpiste.store.records import to_parquet
@@ -160,5 +160,5 @@ def test_the_report_on_atari_calls_random_play_by_its_name_and_compares_nothing(
     assert "ε‑greedy, 20 seeds" not in page
     assert report_on_atari.lead[0].startswith("Nothing is compared here")
     folder = report_on_atari.page.parent / "tables"
-    for name in ("final_scores", "against_epsilon_greedy", "claims", "aggregates"):
+    for name in ("final_scores", "against_epsilon_greedy", "findings", "aggregates"):
         assert len((folder / f"{name}.csv").read_text().splitlines()) <= 1, name
