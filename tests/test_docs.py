@@ -187,7 +187,7 @@ def test_a_table_of_fields_has_a_row_for_each_with_its_docstring(monkeypatch: py
     rows = list(table(EpisodeRow))
     assert len(rows) == 2 + len(dataclasses.fields(EpisodeRow))
     assert rows[2] == "| `iteration` | int | Counted from 1. |"
-    assert "| `bonus_max` | float, may be empty | Max unscaled intrinsic reward. |" in rows
+    assert "| `intrinsic_max` | float, may be empty | Max unscaled intrinsic reward. |" in rows
     assert "| `batch_size` | `32` | >= 1 and <= 4_096 | Transitions per update. |" in list(
         table(AgentConfig, "default")
     )

@@ -174,8 +174,8 @@ def test_an_example_is_trained_from_the_command_line(name: str, options: list[st
     iterations = from_parquet((folder / "iterations.parquet").read_bytes())
     episodes = from_parquet((folder / "episodes.parquet").read_bytes())
     assert sum(row["steps"] for row in iterations) == 200
-    assert all(0.0 < row["bonus_q05"] <= row["bonus_mean"] < row["bonus_max"] == 1.0 for row in iterations)
-    assert all(0.0 < row["bonus_sum"] < row["steps"] for row in episodes)
+    assert all(0.0 < row["intrinsic_q05"] <= row["intrinsic_mean"] < row["intrinsic_max"] == 1.0 for row in iterations)
+    assert all(0.0 < row["intrinsic_sum"] < row["steps"] for row in episodes)
     assert sum(row["updates"] for row in iterations) > 10
 
 

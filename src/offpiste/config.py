@@ -277,11 +277,14 @@ def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:
         )
 
 
-def protocol_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that every method shares, without the game, so that games can be compared."""
+def protocol_settings(config: RunConfig, results_version: int | None = None) -> dict[str, Any]:
+    """Return the settings that every method shares, without the game, so that games can be compared.
+
+    They are those of the present results version, unless another is given.
+    """
     settings = _fingerprinted(config)
     shared = {table: settings[table] for table in PROTOCOL_TABLES if table in settings}
-    return {**shared, "results_version": RESULTS_VERSION}
+    return {**shared, "results_version": results_version or RESULTS_VERSION}
 
 
 def method_settings(config: RunConfig) -> dict[str, Any]:

@@ -443,7 +443,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
         assert decoded["numbers"].tolist() == numbers
         assert decoded["actions"].tolist() == [entry.action for entry in kept]
         assert decoded["extrinsic"].tolist() == [entry.extrinsic for entry in kept]
-        assert decoded["bonus"].tolist() == [entry.intrinsic for entry in kept]
+        assert decoded["intrinsic"].tolist() == [entry.intrinsic for entry in kept]
         assert decoded["terminal"].tolist() == [entry.terminal for entry in kept]
         assert decoded["last_frame"].tolist() == [entry.last_frame for entry in kept]
         priorities = [self.naive.priorities[number % self.naive.capacity] for number in numbers]

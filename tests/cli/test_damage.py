@@ -233,6 +233,8 @@ def test_the_note_of_a_run_is_shown_on_one_line_and_not_obeyed(
     )
     folder = Folder(tmp_path / "store")
     name = RunConfig(game="deep_sea_3").run_id
-    folder.put(f"{name}/status.json", json.dumps({"state": "failed", "note": "one\x1b[2J\r\ntwo"}).encode())
+    folder.put(
+        f"{name}/status.json", json.dumps(documents.signed({"state": "failed", "note": "one\x1b[2J\r\ntwo"})).encode()
+    )
     assert main(["study", "status", str(tmp_path / "study.toml"), "--store", folder.location]) == 0
     assert r"one\x1b[2J\r two" in capsys.readouterr().out

@@ -262,9 +262,9 @@ def test_rows_of_a_run_with_a_bonus_have_its_sum_quantiles_and_clipping() -> Non
     assert step.iteration is not None
     assert step.episode is not None
     steps = step.iteration.steps
-    assert step.episode.bonus_max == steps
-    assert step.iteration.bonus_mean == pytest.approx((steps + 1) / 2)
-    assert step.iteration.bonus_q50 == pytest.approx((steps + 1) / 2)
+    assert step.episode.intrinsic_max == steps
+    assert step.iteration.intrinsic_mean == pytest.approx((steps + 1) / 2)
+    assert step.iteration.intrinsic_q50 == pytest.approx((steps + 1) / 2)
     # β·i exceeds 1 from the 101st step on; the few steps with a reward of their own do not matter here.
     assert step.iteration.clipped_share == pytest.approx(max(0, steps - 100) / steps)
 
@@ -273,11 +273,11 @@ def test_a_run_without_a_bonus_leaves_its_columns_empty() -> None:
     step = next(step for step in Loop(small_run(schedule=ScheduleConfig(iteration_steps=50))).steps() if step.iteration)
     assert step.iteration is not None
     assert {name: value for name, value in dataclasses.asdict(step.iteration).items() if name.startswith("bonus")} == {
-        "bonus_mean": None,
-        "bonus_q05": None,
-        "bonus_q50": None,
-        "bonus_q95": None,
-        "bonus_max": None,
+        "intrinsic_mean": None,
+        "intrinsic_q05": None,
+        "intrinsic_q50": None,
+        "intrinsic_q95": None,
+        "intrinsic_max": None,
     }
 
 

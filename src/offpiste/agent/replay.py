@@ -21,8 +21,8 @@ from offpiste.types import Batch
 
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
-_COLUMNS = {"actions": "actions", "extrinsic": "extrinsic", "bonus": "intrinsic", "terminal": "terminal"}
-"""The columns of an entry beside its frame: key in a checkpoint, and attribute."""
+_COLUMNS = ("actions", "extrinsic", "intrinsic", "terminal")
+"""The columns of an entry beside its frame: attributes of the replay, and keys in a checkpoint."""
 
 
 class Replay:
@@ -52,7 +52,7 @@ class Replay:
         self.terminal = np.zeros(self._capacity, np.bool_)
         self.last_frame = np.zeros(self._capacity, np.bool_)
         """True for entries that are no steps but hold the last frame of a truncated episode."""
-        self._stored = _COLUMNS | ({"last_frame": "last_frame"} if bootstrap_at_limit else {})
+        self._stored = (*_COLUMNS, "last_frame") if bootstrap_at_limit else _COLUMNS
         self._batch_frames = np.zeros(0, np.uint8)
 
     def add(self, frame: NDArray[np.uint8], action: int, extrinsic: float, intrinsic: float, terminal: bool) -> None:
@@ -200,12 +200,12 @@ class Replay:
 
     def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:
         indices = np.asarray(numbers, np.int64) % self._capacity
-        return {name: getattr(self, attribute)[indices] for name, attribute in self._stored.items()}
+        return {name: getattr(self, name)[indices] for name in self._stored}
 
     def _load_columns(self, columns: Mapping[str, Any], numbers: range) -> None:
         kept = np.arange(max(numbers.start, self.added - self._capacity), numbers.stop)
-        for name, attribute in self._stored.items():
-            getattr(self, attribute)[kept % self._capacity] = columns[name][kept - numbers.start]
+        for name in self._stored:
+            getattr(self, name)[kept % self._capacity] = columns[name][kept - numbers.start]
 
     def _pack_chunk(self, number: int) -> bytes:
         chunk = self._frames.chunks[number]

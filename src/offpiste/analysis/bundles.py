@@ -17,11 +17,15 @@ def read(bundle: Bundle, named: Callable[[str], str]) -> Opened:
     runs: dict[str, Run] = {}
     warnings: list[LoadWarning] = []
     for listed in bundle.manifest.runs:
-        about = asdict(listed) | rows[listed.name] | {"results_version": bundle.manifest.results_version}
+        about = (
+            asdict(listed)
+            | rows[listed.name]
+            | {"run_id": listed.name, "results_version": bundle.manifest.results_version}
+        )
         try:
             stored = parse_run(about | {"config": parse(about["config"].encode())})
             check_fingerprints(stored)
-            run = run_of(named(listed.name), bundle.folder.location, stored)
+            run = run_of(named(listed.name), bundle.folder.location, stored, bundle.manifest.suite_version)
         except (ValueError, ConfigError) as error:
             what = f"this version cannot use its settings: {error!s:.200}"
             warnings.append(LoadWarning("damaged run.json", named(listed.name), what))
@@ -34,8 +38,9 @@ def read(bundle: Bundle, named: Callable[[str], str]) -> Opened:
 def check_fingerprints(stored: StoredRun) -> RunConfig:
     """Return the settings of a run, all known and in range; ValueError where its fingerprints are not theirs."""
     config = stored.settings
+    protocol = protocol_settings(config, stored.results_version)
     for key, found, of_settings in (
-        ("protocol_fingerprint", stored.protocol_fingerprint, fingerprint(protocol_settings(config))),
+        ("protocol_fingerprint", stored.protocol_fingerprint, fingerprint(protocol)),
         ("method_fingerprint", stored.method_fingerprint, fingerprint(method_settings(config))),
     ):
         if found != of_settings:

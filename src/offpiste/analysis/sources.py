@@ -26,8 +26,6 @@ _CURRENT = ("finished", "paused")
 """States in which the tables in a run's folder are as new as its checkpoints."""
 _UNFIT = (CheckpointError, KeyError, ValueError, TypeError, AttributeError, OverflowError, IndexError)
 """What objects may raise that are whole, but not ours."""
-_SINCE_FORMAT_2 = ("scalars", "cells")
-"""Tables that older runs lack; that is no damage."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +88,12 @@ class Source:
                 manifest = read_manifest(self.folder, name)
                 refuse_foreign(self.folder, name, manifest, identity)
                 objects = manifest["objects"]
-                if key not in objects and table in _SINCE_FORMAT_2:
-                    return None
                 found = arrays.unpack(read_object(self.folder, objects[key]))
                 if table == "cells":
                     return conform(cells_table(found), schema(table))
                 wanted = [key for key in sorted(objects) if key.startswith(layout.parts(table))]
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
-                open_rows = found["open"].get(table, []) if table in _SINCE_FORMAT_2 else found["open"][table]
+                open_rows = found["open"][table]
                 tables = [read_parquet(part, schema(table)) for part in parts]
                 return conform(
                     pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))]), schema(table)

@@ -52,7 +52,7 @@ def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | 
         if finished >= 0:
             tables = _usable_tables(folder, stored.identity, finished, name, warnings)
     except Damaged as error:
-        return None, [LoadWarning("damaged run.json", name, f"it does not say what the run is: {error}")]
+        return None, [LoadWarning("damaged run.json", name, str(error))]
     except StoreError as error:
         return None, [LoadWarning("not readable", name, str(error))]
     status = usable or StoredStatus()

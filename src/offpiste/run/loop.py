@@ -118,10 +118,10 @@ class Loop:
         state = self.tracker.state()
         state[layout.LOOP] |= {
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
-            "game": np.frombuffer(self.world.snapshot(), np.uint8),
+            "world": np.frombuffer(self.world.snapshot(), np.uint8),
         }
         if self.config.schedule.evaluation_steps:
-            state[layout.LOOP]["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
+            state[layout.LOOP]["evaluation_world"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
         state |= {layout.AGENT: self.agent.state(), layout.REPLAY: self.replay.state()}
         return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
 
@@ -135,9 +135,9 @@ class Loop:
         self.tracker.load_state(state)
         for name, draws in self._streams.items():
             restore_generator(draws, loop["generators"][name.replace(" ", "_")])
-        self.world.restore(loop["game"].tobytes())
+        self.world.restore(loop["world"].tobytes())
         if self.config.schedule.evaluation_steps:
-            self._evaluation_world.restore(loop["evaluation_game"].tobytes())
+            self._evaluation_world.restore(loop["evaluation_world"].tobytes())
         self.agent.load_state(state[layout.AGENT])
         self.replay.load_state(state[layout.REPLAY], immutable)
         if self.bonus is not None:

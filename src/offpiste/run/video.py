@@ -72,7 +72,7 @@ def render_episode(
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
-    bonus = build_bonus(config, world, stream(seed, "film bonus"))
+    bonus = build_bonus(config, world, stream(seed, "video bonus"))
     weights = weights_key(iteration)
     model = layout.BONUS if iteration is None else layout.milestone(iteration, "bonus")
     found = read_kept(folder, [weights] if bonus is None else [weights, model], iteration, warn)
@@ -165,7 +165,7 @@ def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int)
 def frames_per_second(folder: Folder) -> int:
     """Return the agent steps per second of video: the speed at which a person plays."""
     config = read_config(folder)
-    game = open_world(config.game, config.world, stream(0, "film"), config.seed)
+    game = open_world(config.game, config.world, stream(0, "video"), config.seed)
     return int(game.metadata["render_fps"]) // config.world.frame_skip
 
 

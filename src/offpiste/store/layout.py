@@ -18,6 +18,8 @@ tries.json      how often a study tried the run since its newest checkpoint, and
 from collections.abc import Mapping
 from typing import TypeVar
 
+FORMAT = 3
+"""Of a run's folder: the names below, and what is in the objects. Folders of formats 1 and 2 are refused."""
 RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "quarantine.json"
 CHECKPOINTED, DISCARDED = "checkpointed.json", "discarded.json"
 PUBLISHED = "published"

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -48,7 +50,7 @@ class RecordLog:
 
     def load_state(self, state: Mapping[str, Any], immutable: Mapping[str, bytes]) -> None:
         """Restore from `state()` and the bytes of `immutable()`."""
-        self._open = {table: state["open"].get(table, []) for table in LOGGED}  # format 1 has no scalars
+        self._open = {table: state["open"][table] for table in LOGGED}
         self._parts = dict(immutable)
 
 
@@ -65,9 +67,27 @@ def schema(table: str) -> pa.Schema:
     return row_schema(TABLES[table])
 
 
+def to_table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as an Arrow table."""
+    return pa.Table.from_pylist(list(rows), schema(table))
+
+
 def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Return rows as the bytes of a Parquet file."""
-    return parquet_bytes(pa.Table.from_pylist(list(rows), schema(table)))
+    return parquet_bytes(to_table(table, rows))
+
+
+def column_digests(table: str, rows: pa.Table) -> dict[str, str]:
+    """Return a hash of each column, as TABLE.COLUMN; none of an empty one, so a column added later changes nothing."""
+    columns = {name: values for name, values in rows.to_pydict().items() if any(value is not None for value in values)}
+    return {
+        f"{table}.{name}": hashlib.sha256(json.dumps(values).encode()).hexdigest() for name, values in columns.items()
+    }
+
+
+def one_digest(digests: Mapping[str, str]) -> str:
+    """Return one hash of hashes by name."""
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
 def check_values(table: str, rows: pa.Table) -> None:

@@ -235,8 +235,6 @@ def _stop_request(study: str) -> str:
 
 def _state(status: StoredStatus, finished: int, run: RunConfig) -> str:
     skip = run.world.frame_skip
-    if status.state == "finished":  # runs of older versions have no finished-N.json
-        finished = max(finished, status.frames)
     if finished // skip >= run.frames // skip:
         return "done"
     return "running" if status.state == "running" else "waiting"
