@@ -22,7 +22,7 @@ from benchmarks.shared.documented import (
 )
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.methods import METHODS
-from offpiste.store.rows import EpisodeRow
+from offpiste.rows import EpisodeRow
 from offpiste.study import plan
 from offpiste.study.cost import cost
 from offpiste.study.plan import make_study, read_study

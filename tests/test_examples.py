@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.shared.documented import ROOT, blocks
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import warm_up
@@ -20,7 +21,6 @@ from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.parsing import to_toml
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from offpiste.store.parquet import from_parquet
 from tests.run.small import small_run
 from tests.sameness import assert_same

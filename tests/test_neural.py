@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.neural import (
     SameConvolution,
     copy_parameters,
@@ -13,7 +14,6 @@ from offpiste.neural import (
     same_padding,
     save_module,
 )
-from offpiste.store import arrays
 
 each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 

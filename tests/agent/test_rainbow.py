@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.agent.rainbow import (
     Rainbow,
     Update,
@@ -27,7 +28,6 @@ from offpiste.agent.rainbow import (
 )
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from offpiste.types import Batch
 from tests.sameness import global_generators
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.agent import frames as frames_module
 from offpiste.agent.mixing import n_step_returns
 from offpiste.agent.replay import Replay, chunk_slots
 from offpiste.config import AgentConfig, BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, restore_generator, stream
-from offpiste.store import arrays
 from offpiste.types import Batch
 
 SHAPE = (6, 5)

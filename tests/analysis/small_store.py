@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
+from offpiste.rows import AttemptRow, EpisodeRow, IterationRow
 from offpiste.store import run_folder
 from offpiste.store.documents import read_run, signed
 from offpiste.store.records import to_parquet
-from offpiste.store.rows import AttemptRow, EpisodeRow, IterationRow
 from offpiste.store.storage import Folder
 
 SCHEDULE = ScheduleConfig(iteration_steps=100)

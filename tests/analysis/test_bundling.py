@@ -27,11 +27,11 @@ from offpiste.analysis.windows import JOINED
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
+from offpiste.rows import CellRow, EpisodeRow
 from offpiste.run import tracker as tracker_module
 from offpiste.run.train import Progress, train
 from offpiste.store.documents import signed, unsigned
 from offpiste.store.records import schema, to_parquet
-from offpiste.store.rows import CellRow, EpisodeRow
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import SCHEDULE, THREE, config_of, episode_rows, iteration_rows, write_run, write_status
 from tests.run.test_train import EVALUATED, tiny_run
@@ -144,7 +144,7 @@ def test_fifty_windows_are_kept_as_they_are() -> None:
 def test_every_scalar_of_the_records_has_a_rule_by_which_windows_are_joined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 10)
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 10)
     config = tiny_run(bonus=BonusConfig("icm"))
     train(config, Folder(tmp_path))
     found = {*schema_names(tmp_path / "scalars.parquet"), *tracker_module._SCALARS}

@@ -8,8 +8,8 @@ from offpiste.analysis.curves import Thinned, cell_curves, return_curves
 from offpiste.analysis.load import load
 from offpiste.analysis.windows import MAX_WINDOWS
 from offpiste.config import ScheduleConfig
+from offpiste.rows import ScalarRow
 from offpiste.store.records import to_parquet
-from offpiste.store.rows import ScalarRow
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import config_of, episode_rows, iteration_rows, write_run
 

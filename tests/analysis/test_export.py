@@ -25,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store")
     config = tiny_run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("offpiste.store.rows.SCALAR_STEPS", 10)
+        patch.setattr("offpiste.rows.SCALAR_STEPS", 10)
         train(config, Folder(path).below(config.run_id))
     return path
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from offpiste import arrays
 from offpiste.analysis.bundling import bundle_stores
 from offpiste.analysis.curves import return_curves
 from offpiste.analysis.load import load
@@ -21,13 +22,12 @@ from offpiste.analysis.runs import LoadWarning
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.errors import StoreError
+from offpiste.rows import TABLES
 from offpiste.run.train import train
-from offpiste.store import arrays
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints
 from offpiste.store.documents import read_run
 from offpiste.store.records import RecordLog, to_parquet
-from offpiste.store.rows import TABLES
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import (
     THREE,

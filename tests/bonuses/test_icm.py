@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.icm import CuriosityNetwork, Icm, IcmOptions, joint_loss, shrink
 from offpiste.bonuses.registry import options_of
@@ -16,7 +17,6 @@ from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.neural import load_module
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.sameness import assert_same, global_generators
 
 ACTIONS = 18

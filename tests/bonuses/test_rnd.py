@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.registry import options_of
 from offpiste.bonuses.rnd import (
@@ -28,7 +29,6 @@ from offpiste.bonuses.rnd import (
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.sameness import assert_same, global_generators
 
 SMALL = (20, 18)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from offpiste import arrays
 from offpiste.analysis.load import load
 from offpiste.cli import main
 from offpiste.config import RunConfig
@@ -17,7 +18,7 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run.digest import digest
 from offpiste.run.train import train
-from offpiste.store import arrays, documents
+from offpiste.store import documents
 from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder

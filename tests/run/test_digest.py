@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 import zstandard
 
+from offpiste import arrays
 from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.digest import digest, digests
 from offpiste.run.train import train
-from offpiste.store import arrays
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, newest_whole
 from offpiste.store.documents import read_run

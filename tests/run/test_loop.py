@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste import arrays
 from offpiste.agent.rainbow import Update
 from offpiste.bonuses.base import Transition
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
@@ -16,7 +17,7 @@ from offpiste.errors import NotFinite
 from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.tracker import Step
-from offpiste.store import arrays
+from offpiste.store import layout
 from tests.run.small import AGENT, small_run
 from tests.sameness import global_generators
 
@@ -62,6 +63,16 @@ def restored(loop: Loop, bonus: NumberedBonus | None = None) -> Loop:
     again = Loop(loop.config, bonus)
     again.load_state(state, immutable)
     return again
+
+
+def test_a_checkpoint_names_its_objects_as_the_loop_names_its_parts() -> None:
+    loop = Loop(small_run(), NumberedBonus())
+    take(loop, 300)
+    state = loop.state()
+    assert {*state} == {*layout.STATE}
+    assert {layout.kind(name) for name in loop.immutable()} == {*layout.REPLAY_KINDS}
+    online = [name for name in state[layout.AGENT] if name.startswith(layout.ONLINE)]
+    assert [name.removeprefix(layout.ONLINE) for name in online] == [*loop.agent.weights()]
 
 
 def test_the_counter_of_training_steps_rises_by_the_steps_of_the_episodes() -> None:

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from offpiste import load
+from offpiste import arrays, load
 from offpiste.agent.rainbow import Update
 from offpiste.config import BonusConfig, ScheduleConfig
 from offpiste.errors import NotFinite
+from offpiste.rows import LOGGED, TABLES
 from offpiste.run.loop import Loop
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics
 from offpiste.run.tracker import Tracker
 from offpiste.run.train import train
-from offpiste.store import arrays
 from offpiste.store.parquet import from_parquet
-from offpiste.store.rows import LOGGED, TABLES
 from offpiste.store.storage import Folder
 from offpiste.types import Transition
 from tests.run.small import small_run
@@ -32,7 +31,7 @@ CURIOUS = tiny_run(bonus=BonusConfig("icm", scale=0.1))
 
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 4)
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 4)
 
 
 def transition(reward: float = 0.0, *, over: bool = False, x: int = 0) -> Transition:
@@ -247,6 +246,6 @@ def test_a_run_under_way_has_its_scalars_and_cells_in_its_checkpoint(tmp_path: P
 def test_a_window_is_a_tenth_of_an_iteration_within_bounds(
     monkeypatch: pytest.MonkeyPatch, iteration: int, window: int
 ) -> None:
-    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 2_500)
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 2_500)
     tracker = Tracker(tiny_run(schedule=ScheduleConfig(iteration_steps=iteration)))
     assert tracker._window_steps == window

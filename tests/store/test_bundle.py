@@ -13,11 +13,11 @@ import pytest
 
 from offpiste.config import RESULTS_VERSION, RunConfig
 from offpiste.errors import ConfigError, StoreError
+from offpiste.rows import IterationRow
 from offpiste.store import bundle, run_folder
 from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import signed, unsigned
-from offpiste.store.rows import IterationRow
 from offpiste.store.storage import Folder
 
 SUITE = 7

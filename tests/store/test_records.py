@@ -10,10 +10,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from offpiste.store import arrays, rows
+from offpiste import arrays, rows
+from offpiste.rows import LOGGED, REPRODUCIBLE, TABLES, AttemptRow, EpisodeRow, IterationRow, TimingRow
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import RecordLog, schema, to_parquet
-from offpiste.store.rows import LOGGED, REPRODUCIBLE, TABLES, AttemptRow, EpisodeRow, IterationRow, TimingRow
 
 TIMING = TimingRow(
     iteration=1,

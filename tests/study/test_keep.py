@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from offpiste.errors import CheckpointError, StoreError
+from offpiste.rows import TABLES
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
 from offpiste.run.video import render_episode
@@ -18,7 +19,6 @@ from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_object
 from offpiste.store.documents import signed
 from offpiste.store.manifests import read_manifest
-from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results

@@ -18,7 +18,6 @@ from torch import Tensor
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.neural import copy_parameters, load_module, save_module
-from offpiste.store import layout
 from offpiste.types import Batch
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -130,7 +129,7 @@ class Rainbow:
 
     def state(self) -> dict[str, Any]:
         """Return online and target weights and Adam's moments as plain arrays."""
-        online = save_module(self._master, self._optimizer, layout.ONLINE)
+        online = save_module(self._master, self._optimizer, "online/")
         return online | save_module(self._target, prefix="target/")
 
     def load_weights(self, weights: Mapping[str, Any], prefix: str = "") -> None:
@@ -140,7 +139,7 @@ class Rainbow:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore from `state()`."""
-        load_module(state, self._master, self._optimizer, layout.ONLINE)
+        load_module(state, self._master, self._optimizer, "online/")
         load_module(state, self._target, prefix="target/")
         self._round_master()
 

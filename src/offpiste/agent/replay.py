@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.sum_tree import SumTree
 from offpiste.config import AgentConfig
 from offpiste.errors import ConfigError
-from offpiste.store import arrays, layout
 from offpiste.types import Batch
 
 CHUNK_SLOTS = 4_096
@@ -102,16 +102,16 @@ class Replay:
         return valid
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return, by key, the objects that are written once, each as a function that packs it.
+        """Return, by name, the parts that are written once, each as a function that packs it.
 
         A chunk packs to the same bytes for as long as all its entries are kept; rows of entries that were overwritten
         may differ later, and `load_state` ignores them.
         """
         parts: dict[str, Callable[[], bytes]] = {}
         for number in self._frames.chunks:
-            parts[layout.chunk(number)] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
+            parts[f"chunk/{number:08d}"] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
         for number, dictionary in self._frames.dictionaries.items():
-            parts[layout.dictionary(number)] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
+            parts[f"dictionary/{number:08d}"] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
         return parts
 
     def state(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Replay:
         slots = self._frames.chunk_slots
         for name, data in immutable.items():
             kind, _, number = name.partition("/")
-            if kind == layout.DICTIONARY:
+            if kind == "dictionary":
                 dictionaries[int(number)] = data
                 continue
             chunk = arrays.unpack(data)

@@ -21,11 +21,11 @@ from offpiste.analysis.runs import VERSION, LoadWarning, Run, version_text
 from offpiste.analysis.windows import WINDOWS, join, joined_windows
 from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
+from offpiste.rows import REPRODUCIBLE
 from offpiste.store import layout, parquet, records
 from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import read_run
-from offpiste.store.rows import REPRODUCIBLE
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
 

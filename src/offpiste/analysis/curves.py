@@ -18,7 +18,7 @@ from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import finished_iterations
 from offpiste.analysis.windows import EPISODES, WINDOWS, join, joined_windows
-from offpiste.store.rows import MAX_COUNT, window_steps
+from offpiste.rows import MAX_COUNT, window_steps
 
 MIN_ITERATIONS = 5
 """Below which a curve is drawn from finer windows, where the runs have recorded them."""

@@ -8,17 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from offpiste import arrays
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.errors import CheckpointError
-from offpiste.store import arrays, layout
+from offpiste.rows import LOGGED
+from offpiste.store import layout
 from offpiste.store.attempts import read_attempts
 from offpiste.store.bundle import Bundle
 from offpiste.store.documents import checksum, read_run
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.parquet import check_parquet, conform, read_parquet
 from offpiste.store.records import cells_table, schema
-from offpiste.store.rows import LOGGED
 from offpiste.store.run_folder import TableFile, read_table
 from offpiste.store.storage import Folder
 

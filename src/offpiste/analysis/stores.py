@@ -13,10 +13,10 @@ from offpiste.analysis.runs import LoadWarning, Run, run_of
 from offpiste.analysis.sources import Opened, Source
 from offpiste.analysis.tables import THREADS
 from offpiste.errors import Damaged, StoreError
+from offpiste.rows import TABLES
 from offpiste.store import layout
 from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.finding import find_runs
-from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import TableFile, finished_frames, finished_tables
 from offpiste.store.storage import Folder
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import BundleSource, Source
 from offpiste.errors import StoreError
+from offpiste.rows import MAX_COUNT, TABLES
 from offpiste.store.parquet import read_parquet
 from offpiste.store.records import check_values, schema
-from offpiste.store.rows import MAX_COUNT, TABLES
 
 THREADS = 16
 """That read files at a time: in an object store, each waits most of its time."""

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from offpiste import arrays
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
+from offpiste.rows import REPRODUCIBLE
 from offpiste.run.parts import new_replay
 from offpiste.seeding import stream
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.checkpoints import newest_whole, older_used, refuse_unfit
 from offpiste.store.records import column_digests, one_digest, read_records, to_table
-from offpiste.store.rows import REPRODUCIBLE
 from offpiste.store.run_folder import read_config, refuse_results_only
 from offpiste.store.storage import Folder
 

@@ -15,10 +15,9 @@ from offpiste.agent.rainbow import Update, epsilon
 from offpiste.bonuses.base import Bonus, LoggingBonus, fault_of_scalars
 from offpiste.config import RunConfig, counted_steps
 from offpiste.errors import NotFinite
+from offpiste.rows import EpisodeRow, IterationRow, window_steps
 from offpiste.run.coverage import NOT_COUNTED, Coverage
 from offpiste.run.statistics import EpisodeStatistics, IterationStatistics
-from offpiste.store import layout
-from offpiste.store.rows import EpisodeRow, IterationRow, window_steps
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.registry import location
@@ -180,7 +179,7 @@ class Tracker:
         )
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return, by object of the checkpoint, all counters and statistics as plain values and arrays."""
+        """Return, by part, all counters and statistics as plain values and arrays."""
         loop = {
             "training_steps": self.training_steps,
             "all_steps": self.all_steps,
@@ -193,11 +192,11 @@ class Tracker:
         }
         window = self._window.state() | {"intrinsic": np.asarray(self._window.intrinsic, np.float64)}
         coverage, cells = self.coverage.state(), self.coverage.cells()
-        return {layout.LOOP: loop, layout.SCALARS: window, layout.COVERAGE: coverage, layout.CELLS: cells}
+        return {"loop": loop, "scalars": window, "coverage": coverage, "cells": cells}
 
     def load_state(self, state: Mapping[str, dict[str, Any]]) -> None:
         """Restore from `state()`."""
-        loop = state[layout.LOOP]
+        loop = state["loop"]
         self.training_steps = loop["training_steps"]
         self.all_steps = loop["all_steps"]
         self.iteration = loop["iteration"]
@@ -206,7 +205,7 @@ class Tracker:
         self.episode = EpisodeStatistics(**loop["episode"])
         self._iterations = {phase: IterationStatistics(**one) for phase, one in loop["iterations"].items()}
         self._iterations["train"].intrinsic = loop["intrinsic"].tolist()
-        window = state[layout.SCALARS]
+        window = state["scalars"]
         self._window = IterationStatistics(**{**window, "intrinsic": window["intrinsic"].tolist()})
-        self.coverage.load_state(state[layout.COVERAGE])
-        self.coverage.load_cells(state[layout.CELLS])
+        self.coverage.load_state(state["coverage"])
+        self.coverage.load_cells(state["cells"])

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from offpiste import arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.bonuses.base import Bonus, Transition
 from offpiste.bonuses.registry import is_declared
@@ -28,7 +29,7 @@ from offpiste.run.evaluate import agent_from, evaluation_policy, read_kept, weig
 from offpiste.run.parts import build_bonus
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.checkpoints import refuse_unfit
 from offpiste.store.outputs import replacing
 from offpiste.store.run_folder import read_config

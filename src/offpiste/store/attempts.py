@@ -11,8 +11,8 @@ from typing import Any
 
 from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
+from offpiste.rows import AttemptRow
 from offpiste.store import documents, layout
-from offpiste.store.rows import AttemptRow
 from offpiste.store.storage import Folder
 
 _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")

@@ -1,4 +1,4 @@
-"""The records of a run as it adds to them, and their Parquet form; `offpiste.store.rows` has their columns."""
+"""The records of a run as it adds to them, and their Parquet form; `offpiste.rows` has their columns."""
 
 import dataclasses
 import functools
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from offpiste.store import arrays, layout
+from offpiste import arrays
+from offpiste.rows import LOGGED, MAX_COUNT, TABLES, UNKNOWN
+from offpiste.store import layout
 from offpiste.store.parquet import from_parquet, parquet_bytes, row_schema
-from offpiste.store.rows import LOGGED, MAX_COUNT, TABLES, UNKNOWN
 
 
 class RecordLog:

@@ -19,11 +19,11 @@ from offpiste.config import (
 )
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import to_dict
+from offpiste.rows import utc_now
 from offpiste.store import documents, layout
 from offpiste.store.attempts import DISCARDING, begin_attempt
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.manifests import manifest_names, read_manifest
-from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 
 _FINISHED = re.compile(r"finished-(\d{12,18})\.json")

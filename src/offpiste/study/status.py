@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 
 from offpiste.config import RunConfig
 from offpiste.errors import Damaged, StoreError
+from offpiste.rows import utc_now
 from offpiste.store import documents, layout
 from offpiste.store.attempts import read_attempt
 from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.process_id import has_ended
-from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
 from offpiste.store.storage import Folder
 from offpiste.study.tries import read_tries

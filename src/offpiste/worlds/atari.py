@@ -18,10 +18,10 @@ import numpy as np
 from ale_py import ALEInterface, ALEState, LoggerMode, roms
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.config import WorldConfig
 from offpiste.errors import CheckpointError, ConfigError, did_you_mean
 from offpiste.seeding import generator_state, restore_generator
-from offpiste.store import arrays
 
 _NOOP = 0
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from offpiste import arrays
 from offpiste.bonuses.contract.report import Check
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, Watch
 from offpiste.errors import kind_of
 from offpiste.seeding import generator_state
-from offpiste.store import arrays
 
 
 def saved_bonus(watch: Watch) -> SavedBonus | None:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus
 from offpiste.bonuses.contract.play import WARM_UP_GAMES, batch_draws, batch_of, context_of
 from offpiste.bonuses.contract.report import Check, Findings, Stop
@@ -20,7 +21,6 @@ from offpiste.bonuses.registry import line_of, seeded_globals
 from offpiste.errors import kind_of
 from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
-from offpiste.store import arrays
 from offpiste.types import Batch, Transition
 
 
