@@ -13,7 +13,7 @@ import pytest
 
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.methods import METHODS
-from offpiste.store.rows import EpisodeRow
+from offpiste.rows import EpisodeRow
 from offpiste.study import plan
 from offpiste.study.cost import cost
 from offpiste.study.plan import make_study, read_study
@@ -187,7 +187,7 @@ def test_a_table_of_fields_has_a_row_for_each_with_its_docstring(monkeypatch: py
     rows = list(table(EpisodeRow))
     assert len(rows) == 2 + len(dataclasses.fields(EpisodeRow))
     assert rows[2] == "| `iteration` | int | Counted from 1. |"
-    assert "| `bonus_max` | float, may be empty | Max unscaled intrinsic reward. |" in rows
+    assert "| `intrinsic_max` | float, may be empty | Max unscaled intrinsic reward. |" in rows
     assert "| `batch_size` | `32` | >= 1 and <= 4_096 | Transitions per update. |" in list(
         table(AgentConfig, "default")
     )

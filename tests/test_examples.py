@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import warm_up
@@ -19,7 +20,6 @@ from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.parsing import to_toml
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from offpiste.store.parquet import from_parquet
 from tests.documented import ROOT, blocks
 from tests.run.small import small_run
@@ -174,8 +174,8 @@ def test_an_example_is_trained_from_the_command_line(name: str, options: list[st
     iterations = from_parquet((folder / "iterations.parquet").read_bytes())
     episodes = from_parquet((folder / "episodes.parquet").read_bytes())
     assert sum(row["steps"] for row in iterations) == 200
-    assert all(0.0 < row["bonus_q05"] <= row["bonus_mean"] < row["bonus_max"] == 1.0 for row in iterations)
-    assert all(0.0 < row["bonus_sum"] < row["steps"] for row in episodes)
+    assert all(0.0 < row["intrinsic_q05"] <= row["intrinsic_mean"] < row["intrinsic_max"] == 1.0 for row in iterations)
+    assert all(0.0 < row["intrinsic_sum"] < row["steps"] for row in episodes)
     assert sum(row["updates"] for row in iterations) > 10
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from offpiste.analysis.results import load
+from offpiste.rows import CellRow
 from offpiste.store.records import to_parquet
-from offpiste.store.rows import CellRow
 from offpiste.store.storage import Folder
 from scripts import hero
 from tests.analysis import fake_worlds

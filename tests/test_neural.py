@@ -6,18 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.neural import (
     SameConvolution,
-    adam_arrays,
     copy_parameters,
-    load_adam,
     load_module,
-    load_network,
-    network_arrays,
     same_padding,
     save_module,
 )
-from offpiste.store import arrays
 
 each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 
@@ -54,12 +50,12 @@ def test_the_odd_pixel_goes_to_the_bottom_and_the_right(size: tuple[int, int]) -
 @each_dtype
 def test_a_network_comes_back_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
     one, two = network(0, dtype), network(1, dtype)
-    saved = network_arrays(one, "online/")
+    saved = save_module(one, prefix="online/")
     assert set(saved) == {
         f"online/{layer}.{part}" for layer in ("convolution", "linear") for part in ("weight", "bias")
     }
     assert {value.dtype for value in saved.values()} == {np.dtype(np.float32)}
-    load_network(two, arrays.unpack(arrays.pack(saved)), "online/")
+    load_module(arrays.unpack(arrays.pack(saved)), two, prefix="online/")
     assert_same(one, two)
     assert {parameter.dtype for parameter in two.parameters()} == {dtype}
 
@@ -67,13 +63,13 @@ def test_a_network_comes_back_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> 
 def test_arrays_are_copies_in_the_usual_order_whatever_the_layout() -> None:
     made = network(0, torch.float32)
     assert made.convolution.weight.is_contiguous(memory_format=torch.channels_last)
-    saved = network_arrays(made)
+    saved = save_module(made)
     weight = made.convolution.weight.detach().clone()
     assert saved["convolution.weight"].flags.c_contiguous
     with torch.no_grad():
         made.convolution.weight.zero_()
     np.testing.assert_array_equal(saved["convolution.weight"], weight.numpy())
-    load_network(made, saved)
+    load_module(saved, made)
     saved["convolution.weight"][:] = 7.0
     torch.testing.assert_close(made.convolution.weight, weight, rtol=0.0, atol=0.0)
     assert made.convolution.weight.is_contiguous(memory_format=torch.channels_last)
@@ -86,13 +82,12 @@ def test_adam_continues_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
     for seed in range(3):
         step(one, adams[0], seed)
     step(two, adams[1], 9)  # moments that must be forgotten
-    saved = adam_arrays(adams[0], one, "adam/")
-    assert saved["adam/convolution.weight/step"] == 3.0
-    assert set(saved) == {
-        f"adam/{name}/{key}" for name, _ in one.named_parameters() for key in ("step", "exp_avg", "exp_avg_sq")
+    saved = save_module(one, adams[0], "a/")
+    assert saved["optimizer/a/0/step"] == 3.0
+    assert {name for name in saved if name.startswith("optimizer/")} == {
+        f"optimizer/a/{index}/{key}" for index in range(4) for key in ("step", "exp_avg", "exp_avg_sq")
     }
-    load_network(two, network_arrays(one))
-    load_adam(adams[1], two, arrays.unpack(arrays.pack(saved)), "adam/")
+    load_module(arrays.unpack(arrays.pack(saved)), two, adams[1], "a/")
     for seed in range(3, 6):
         step(one, adams[0], seed)
         step(two, adams[1], seed)
@@ -104,9 +99,9 @@ def test_the_moments_that_were_saved_and_loaded_stay_apart_from_those_at_work() 
     made = network(0, torch.float32)
     optimizer = adam(made)
     step(made, optimizer, 0)
-    saved = adam_arrays(optimizer, made, "adam/")
+    saved = save_module(made, optimizer)
     kept = {key: value.copy() for key, value in saved.items()}
-    load_adam(optimizer, made, saved, "adam/")
+    load_module(saved, made, optimizer)
     step(made, optimizer, 1)
     for key, value in saved.items():
         np.testing.assert_array_equal(value, kept[key])
@@ -116,10 +111,9 @@ def test_before_its_first_step_adam_has_no_arrays_and_loading_none_forgets_all()
     fresh, used = network(0, torch.float32), network(1, torch.float32)
     adams = [adam(made) for made in (fresh, used)]
     step(used, adams[1], 9)
-    saved = adam_arrays(adams[0], fresh, "adam/")
-    assert saved == {}
-    load_network(used, network_arrays(fresh))
-    load_adam(adams[1], used, saved, "adam/")
+    saved = save_module(fresh, adams[0])
+    assert not [name for name in saved if name.startswith("optimizer/")]
+    load_module(saved, used, adams[1])
     for seed in range(2):
         step(fresh, adams[0], seed)
         step(used, adams[1], seed)
@@ -213,3 +207,41 @@ def test_what_was_saved_does_not_change_with_the_module() -> None:
     before = saved["weight"].copy()
     nn.init.zeros_(module.weight)
     assert np.array_equal(saved["weight"], before)
+
+
+def test_optimizers_of_several_modules_fit_into_one_dictionary() -> None:
+    names = ("", "a/", "b/")
+    modules = {name: network(seed, torch.float32) for seed, name in enumerate(names)}
+    adams = {name: adam(module) for name, module in modules.items()}
+    for seed, name in enumerate(names):
+        step(modules[name], adams[name], seed)
+    state = {key: value for name in names for key, value in save_module(modules[name], adams[name], name).items()}
+    for name in names:
+        other = network(9, torch.float32)
+        of_other = adam(other)
+        load_module(state, other, of_other, name)
+        step(modules[name], adams[name], 5)
+        step(other, of_other, 5)
+        assert_same(modules[name], other)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("weight", np.zeros((1, 2), np.float32), "size mismatch for weight"),
+        ("optimizer/0/exp_avg", np.zeros((1, 2), np.float32), r"0/exp_avg must have shape \(2, 3\), got \(1, 2\)"),
+        ("optimizer/1/exp_avg_sq", np.zeros((), np.float32), r"1/exp_avg_sq must have shape \(2,\), got \(\)"),
+        ("optimizer/1/step", np.zeros(2, np.float32), "shape"),
+        ("optimizer/7/step", np.zeros((), np.float32), "index"),
+    ],
+)
+def test_arrays_of_other_shapes_are_refused_before_a_fused_step_reads_past_them(
+    name: str, value: np.ndarray[Any, Any], message: str
+) -> None:
+    module = nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(module.parameters(), fused=True)
+    module(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    state = save_module(module, optimizer) | {name: value}
+    with pytest.raises((RuntimeError, ValueError, IndexError), match=message):
+        load_module(state, module, optimizer)

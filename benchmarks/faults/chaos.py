@@ -27,10 +27,10 @@ from benchmarks.faults.chaos_cluster import Cluster
 from benchmarks.faults.chaos_stores import Store, folder_store, s3_store
 from benchmarks.shared.small_study import settings
 from offpiste.config import RunConfig
+from offpiste.rows import REPRODUCIBLE
 from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store.parquet import from_parquet
-from offpiste.store.rows import REPRODUCIBLE
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import read_study

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from offpiste.store import arrays, documents
+from offpiste import arrays
+from offpiste.store import documents
 
 Generator = np.random.Generator
 SECRET = "canary-of-a-secret-0123456789"  # noqa: S105

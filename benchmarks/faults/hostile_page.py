@@ -28,6 +28,7 @@ from benchmarks.shared.chromium import Chromium
 from benchmarks.shared.synthetic_store import learning_curve, write_run
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
+from offpiste.store.documents import parse_run, signed, unsigned
 from offpiste.store.storage import Folder
 
 QUICK = ("octal", "tags", "attribute", "svg")
@@ -156,7 +157,7 @@ def write_store(store: Folder, number: int, payload: str) -> None:
         write_run(store, config, learning_curve(5.0 + seed, 1.0, 0.5), 3, done=0.7 if kind == "unfinished" else 1.0)
         folder = store.below(config.run_id).local_path
         assert folder is not None
-        about = json.loads((folder / "run.json").read_text())
+        about = unsigned(json.loads((folder / "run.json").read_text()))
         own = about["config"]
         own |= {"game": called("game"), "variant": variant and called(variant)}
         own["method"] = "epsilon_greedy" if kind == "baseline" else called("method")
@@ -164,9 +165,10 @@ def write_store(store: Folder, number: int, payload: str) -> None:
         own["world"][called("setting")] = called("value")
         about |= {"protocol_fingerprint": called("protocol"), "offpiste": called("version")}
         about["method_fingerprint"] = called(f"fingerprint of {kind}")
-        (folder / "run.json").write_text(json.dumps(about))
+        (folder / "run.json").write_text(json.dumps(signed(about)))
         if kind == "unfinished":
-            (folder / "status.json").write_text(json.dumps({"state": called("state"), "target_frames": FRAMES}))
+            status = parse_run(about).identity | {"state": called("state"), "target_frames": FRAMES}
+            (folder / "status.json").write_text(json.dumps(signed(status)))
         attempts = pq.read_table(folder / "attempts.parquet")
         first = attempts.slice(0, 1).to_pylist()[0]
         names = {key: called(key) for key in ("host", "hardware", "versions", "note")}
@@ -174,7 +176,7 @@ def write_store(store: Folder, number: int, payload: str) -> None:
         pq.write_table(attempts.from_pylist([first, later], attempts.schema), folder / "attempts.parquet")
     curves = {key: called(key) for key in ("series", "game", "agent", "file", "sha256", "fingerprint")}
     curves |= {"method": "epsilon_greedy", "protocol": {}, "runs_joined": True, "iteration_frames": 400}  # type: ignore[dict-item]
-    store.put(f"published/{number}.json", json.dumps(curves | {"returns": [[1.0, 2.0, 3.0]]}).encode())
+    store.put(f"published/{number}.json", json.dumps(signed(curves | {"returns": [[1.0, 2.0, 3.0]]})).encode())
     folder_name = called("folder").replace("/", "|")[:200]
     store.put(f"{folder_name}/run.json", b"{")
     store.put(f"published/{folder_name}.json", b"{}")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from offpiste.config import RunConfig
 from offpiste.seeding import stream
 from offpiste.store import run_folder
+from offpiste.store.documents import parse_run, signed
 from offpiste.store.records import schema
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
@@ -52,8 +53,8 @@ def write_run(
     }
     assert folder.local_path is not None
     folder.local_path.mkdir(parents=True, exist_ok=True)
-    (folder.local_path / "run.json").write_text(json.dumps(about))
-    (folder.local_path / "status.json").write_text(json.dumps(status))
+    (folder.local_path / "run.json").write_text(json.dumps(signed(about)))
+    (folder.local_path / "status.json").write_text(json.dumps(signed(status | parse_run(about).identity)))
     for name, table in tables.items():
         pq.write_table(table, folder.local_path / f"{name}.parquet", compression="zstd")
 
@@ -117,8 +118,8 @@ def _episodes(
         ),
         "cells_visited": generator.poisson(30, count),
         "cells_new": generator.poisson(1, count),
-        "bonus_sum": generator.normal(10, 1, count),
-        "bonus_max": generator.normal(1, 0.1, count),
+        "intrinsic_sum": generator.normal(10, 1, count),
+        "intrinsic_max": generator.normal(1, 0.1, count),
         "clipped_share": np.zeros(count),
     }
     return _table("episodes", given, count)

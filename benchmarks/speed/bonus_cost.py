@@ -30,11 +30,11 @@ from benchmarks.shared.memory import resident_megabytes
 from benchmarks.shared.recording import random_play
 from benchmarks.shared.warm_loop import GREEDY, warm_loop
 from benchmarks.speed import bare_bonuses
+from offpiste import arrays
 from offpiste.bonuses.base import Bonus, Transition
 from offpiste.config import AgentConfig, ExplorationConfig, MachineConfig, RunConfig
 from offpiste.methods import METHODS
 from offpiste.run.process import prepare
-from offpiste.store import arrays
 from scripts import measured
 
 MAX_CTS_SHARE = 0.03

@@ -25,9 +25,9 @@ from benchmarks.shared.ceph_gateway import ceph_gateway
 from benchmarks.shared.request_rate import requests_per_minute
 from benchmarks.shared.study_status import status_seconds
 from offpiste.config import RunConfig
+from offpiste.rows import utc_now
 from offpiste.store import layout
 from offpiste.store.documents import signed
-from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.marks import Marks

@@ -17,13 +17,13 @@ import numpy as np
 
 from offpiste.agent.rainbow import Update
 from offpiste.config import AgentConfig, RunConfig
+from offpiste.rows import SCALAR_STEPS, ScalarRow
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.run.statistics import IterationStatistics
 from offpiste.run.tracker import Tracker
 from offpiste.seeding import stream
 from offpiste.store.records import RecordLog
-from offpiste.store.rows import SCALAR_STEPS, ScalarRow
 from offpiste.types import Transition
 from offpiste.worlds.play import episode, random_policy
 from scripts import measured

@@ -2,8 +2,9 @@
 
 Every method on an Atari game and in Deep Sea, and one run in bf16 on a game whose rewards are clipped. Small networks,
 real frames; each run makes at least 500 updates, wraps its replay, evaluates after each iteration, and is stopped in
-the middle of an episode and resumed by a new process. `--out` writes the digests, `--expect` compares with them. They
-hold for one machine and one set of libraries: make both on the same one.
+the middle of an episode and resumed by a new process. `--out` writes the digests of all parts, `--expect` compares with
+them part by part, and `--compare` does so for the runs of two folders that `--keep` kept. They hold for one machine and
+one set of libraries: make both on the same one.
 """
 
 import argparse
@@ -14,17 +15,22 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from offpiste.methods import METHODS
-from offpiste.run.digest import digest
+from offpiste.run.digest import digests
 from offpiste.store.parquet import from_parquet
+from offpiste.store.records import one_digest
 from offpiste.store.storage import Folder
 
 MIN_UPDATES = 500
 TABLES = ("iterations", "episodes", "attempts")
+
+Digests = Mapping[str, str]
+"""Of the parts of a run, by name."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,10 @@ class Case:
     def name(self) -> str:
         """What the tables call it."""
         return f"{self.game}/{self.method}/{self.precision}"
+
+    def folder(self, store: Path) -> Path:
+        """Return its folder below one that `--keep` kept."""
+        return store / self.precision / self.game / self.method / "seed-0"
 
 
 ATARI = """
@@ -78,35 +88,63 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the digests as JSON")
     parser.add_argument("--expect", type=Path, metavar="FILE", help="compare with digests that --out wrote")
+    parser.add_argument(
+        "--compare", type=Path, nargs=2, metavar="FOLDER", help="compare what --keep kept, train nothing"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the run folders in this new or empty folder")
     options = parser.parse_args()
     cases = [case for case in CASES if fnmatch.fnmatch(case.name, options.only)]
     cases = [case for case in cases if case.name in QUICK or not options.quick]
     if not cases:
         parser.error(f"no run is named {options.only!r}; there are {', '.join(case.name for case in CASES)}")
+    if options.compare is not None:
+        old, new = ({case.name: kept(case, store) for case in cases} for store in options.compare)
+        if not any(old.values()):
+            parser.error(f"{options.compare[0]} holds none of these runs; name a folder that --keep kept")
+        return report({name: parts for name, parts in old.items() if parts}, new)
     if options.keep is not None and options.keep.is_dir() and any(options.keep.iterdir()):
         parser.error(f"{options.keep} is not empty; runs that lie there would be resumed instead of trained anew")
     expected = json.loads(options.expect.read_text()) if options.expect is not None else None
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(options.jobs) as pool:
         store = options.keep or Path(temporary)
-        digests: dict[str, str] = {}
+        made: dict[str, Digests] = {}
         for case, found in zip(cases, pool.map(lambda case: train_and_digest(case, store), cases), strict=True):
-            print(f"{case.name:40} {found}", flush=True)
-            digests[case.name] = found
+            print(f"{case.name:40} {one_digest(found)}", flush=True)
+            made[case.name] = found
     if options.out is not None:
-        options.out.write_text(json.dumps(digests, indent=2) + "\n")
+        options.out.write_text(json.dumps(made, indent=2) + "\n")
     if expected is None:
-        print(f"{len(digests)} digests, nothing to compare them with")
+        print(f"{len(made)} digests, nothing to compare them with")
         return 0
-    different = [name for name, found in digests.items() if expected.get(name) != found]
-    for name in different:
-        print(f"FAIL {name}: expected {expected.get(name, 'nothing, for it is not in the file')}")
-    print(f"{len(digests) - len(different)} of {len(digests)} digests as expected")
-    return 1 if different else 0
+    return report({name: expected.get(name, {}) for name in made}, made)
 
 
-def train_and_digest(case: Case, store: Path) -> str:
-    """Train a run in two processes, check that it did what a digest is wanted of, and return its digest."""
+def report(expected: Mapping[str, Digests], made: Mapping[str, Digests]) -> int:
+    """Print which parts of which runs are not as expected, and return 1 if any are."""
+    wrong = {name: differing(parts, made[name]) for name, parts in expected.items()}
+    for name, parts in wrong.items():
+        for part in parts:
+            print(f"FAIL {name}: {part}")
+    runs, parts_count = len(expected), sum(map(len, expected.values()))
+    print(f"{sum(not parts for parts in wrong.values())} of {runs} runs as expected, in {parts_count:,} parts")
+    return 1 if any(wrong.values()) else 0
+
+
+def differing(expected: Digests, made: Digests) -> list[str]:
+    """Return the names of the parts that differ, or that only one of the two has."""
+    found = [f"{part} differs" for part in expected.keys() & made.keys() if expected[part] != made[part]]
+    found += [f"{part} is new" for part in made.keys() - expected.keys()]
+    return sorted(found + [f"{part} is missing" for part in expected.keys() - made.keys()])
+
+
+def kept(case: Case, store: Path) -> Digests:
+    """Return the digests of a run that was kept; none if it was not."""
+    folder = case.folder(store)
+    return digests(Folder(folder)) if folder.exists() else {}
+
+
+def train_and_digest(case: Case, store: Path) -> Digests:
+    """Train a run in two processes, check that it did what a digest is wanted of, and return its digests."""
     out = store / case.precision
     settings = store / f"{case.name.replace('/', '-')}.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
@@ -116,9 +154,9 @@ def train_and_digest(case: Case, store: Path) -> str:
         argv = ["train", "--game", case.game, "--method", case.method, "--agent.precision", case.precision, "--quiet"]
         argv += ["--config", str(settings), "--frames", str(frames), "--out", str(out)]
         subprocess.run([sys.executable, "-m", "offpiste", *argv], check=True)
-    folder = out / case.game / case.method / "seed-0"
+    folder = case.folder(store)
     print(f"{case.name}: {time.monotonic() - start:.0f} s, {check(case, folder)}", file=sys.stderr, flush=True)
-    return digest(Folder(folder))
+    return digests(Folder(folder))
 
 
 def check(case: Case, folder: Path) -> str:

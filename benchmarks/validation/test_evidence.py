@@ -13,8 +13,8 @@ from offpiste.analysis.curves import return_curves
 from offpiste.analysis.results import load
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
 from offpiste.report.page import Report, build
+from offpiste.rows import CellRow
 from offpiste.store.records import to_parquet
-from offpiste.store.rows import CellRow
 from offpiste.store.storage import Folder
 from offpiste.study.plan import read_study
 from tests.analysis.small_store import config_of, iteration_rows, write_run

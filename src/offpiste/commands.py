@@ -11,7 +11,7 @@ from offpiste.errors import OffpisteError
 from offpiste.methods import base_run
 
 _UNESCAPED = frozenset(f"{ascii_letters}{digits} _-./:=")
-_SET_OTHERWISE = ("game", "method", "seed", "frames", "results_version", "bonus.name")
+_SET_OTHERWISE = ("game", "method", "seed", "frames", "results_version", "suite_version", "bonus.name")
 
 
 def train_command(settings: Mapping[str, Any], frames: int) -> str:

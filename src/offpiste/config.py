@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from offpiste.errors import ConfigError
 from offpiste.parsing import Length, Pattern, Range, check, field_types, to_dict
@@ -32,6 +32,9 @@ MAX_NAME_BYTES = 255
 """Of a part of a run's path."""
 MAX_WEIGHTS = 2**27
 """Of a fully connected layer: half a gigabyte, 30 times Rainbow's."""
+
+_KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
+"""Of the value network's convolutions, as in Dopamine; `convolution_channels` says how many of them there are."""
 
 Probability = Annotated[float, Range(min=0, max=1)]
 Count = Annotated[int, Range(min=1, max=10**12)]
@@ -237,10 +240,33 @@ def check_name(config: RunConfig) -> None:
             raise ConfigError(f"{key} must have <= {MAX_NAME_BYTES} bytes, got {length:,}; it names a folder")
 
 
+class Convolution(NamedTuple):
+    """A convolution of the value network, with SAME padding."""
+
+    inputs: int
+    """Channels."""
+    outputs: int
+    """Channels."""
+    kernel: int
+    stride: int
+    size: tuple[int, int]
+    """Height and width of its input."""
+
+
+def value_network(agent: AgentConfig, state_shape: tuple[int, int, int]) -> tuple[list[Convolution], int]:
+    """Return the convolutions of the value network for states [stack, height, width], and how many features follow."""
+    inputs, height, width = state_shape
+    convolutions = []
+    for outputs, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
+        convolutions.append(Convolution(inputs, outputs, kernel, stride, (height, width)))
+        inputs, height, width = outputs, math.ceil(height / stride), math.ceil(width / stride)
+    return convolutions, inputs * height * width
+
+
 def _check_network(world: WorldConfig, agent: AgentConfig) -> None:
     """Raise `ConfigError` for a network whose fully connected layer would fill the memory."""
-    side = math.ceil(world.frame_size / (4, 8, 8)[len(agent.convolution_channels) - 1])
-    weights = side * side * agent.convolution_channels[-1] * agent.hidden_units
+    _, features = value_network(agent, world.state_shape)
+    weights = features * agent.hidden_units
     if weights > MAX_WEIGHTS:
         raise ConfigError(
             f"the fully connected layer must have <= {MAX_WEIGHTS:,} weights, got {weights:,}; lower world.frame_size, "
@@ -262,11 +288,14 @@ def _check_replay(world: WorldConfig, agent: AgentConfig) -> None:
         )
 
 
-def protocol_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that every method shares, without the game, so that games can be compared."""
+def protocol_settings(config: RunConfig, results_version: int | None = None) -> dict[str, Any]:
+    """Return the settings that every method shares, without the game, so that games can be compared.
+
+    They are those of the present results version, unless another is given.
+    """
     settings = _fingerprinted(config)
     shared = {table: settings[table] for table in PROTOCOL_TABLES if table in settings}
-    return {**shared, "results_version": RESULTS_VERSION}
+    return {**shared, "results_version": results_version or RESULTS_VERSION}
 
 
 def method_settings(config: RunConfig) -> dict[str, Any]:

@@ -10,6 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+OPTIMIZER = "optimizer/"
+"""What the names of an optimizer's arrays begin with, before the prefix of its module."""
+
 
 class SameConvolution(nn.Module):
     """A convolution with TensorFlow's SAME padding: an odd pixel goes to the bottom and to the right."""
@@ -53,11 +56,11 @@ def save_module(
     For the `state()` of a bonus; `load_module` restores them. Names begin with the prefix, so that several modules fit
     into one dictionary. Learning rates and the like are not saved: they come from the options.
     """
-    arrays = {f"{prefix}{name}": _any_array(tensor) for name, tensor in module.state_dict().items()}
+    arrays = {f"{prefix}{name}": _array(tensor) for name, tensor in module.state_dict().items()}
     if optimizer is not None:
         for index, values in optimizer.state_dict()["state"].items():
             known = {name: value for name, value in values.items() if value is not None}
-            arrays |= {f"{prefix}optimizer/{index}/{name}": _any_array(value) for name, value in known.items()}
+            arrays |= {f"{OPTIMIZER}{prefix}{index}/{name}": _array(value) for name, value in known.items()}
     return arrays
 
 
@@ -65,53 +68,22 @@ def load_module(
     state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer | None = None, prefix: str = ""
 ) -> None:
     """Restore a module and its optimizer from what `save_module` returned; other names in the state are ignored."""
-    module.load_state_dict({name: torch.from_numpy(np.array(state[f"{prefix}{name}"])) for name in module.state_dict()})
+    module.load_state_dict({name: _tensor(state[f"{prefix}{name}"]) for name in module.state_dict()})
     if optimizer is None:
         return
-    start, moments = f"{prefix}optimizer/", dict[int, dict[str, Tensor]]()
+    parameters = [(each, group) for group in optimizer.param_groups for each in group["params"]]
+    loaded: dict[int, dict[str, Tensor]] = {}
     for key in state:
-        if key.startswith(start):
-            index, name = key.removeprefix(start).split("/")
-            moments.setdefault(int(index), {})[name] = torch.from_numpy(np.array(state[key]))
-    optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
-
-
-def network_arrays(network: nn.Module, prefix: str = "") -> dict[str, NDArray[np.float32]]:
-    """Return float32 copies of all parameters by name, prefixed by, for example, `online/`."""
-    return {f"{prefix}{name}": _array(parameter) for name, parameter in network.named_parameters()}
-
-
-@torch.no_grad()
-def load_network(network: nn.Module, arrays: Mapping[str, Any], prefix: str = "") -> None:
-    """Set all parameters from `network_arrays()`."""
-    for name, parameter in network.named_parameters():
-        found = _tensor(arrays[f"{prefix}{name}"])
-        if found.shape != parameter.shape:  # copying would repeat a smaller one
-            raise ValueError(f"{prefix}{name} must have shape {tuple(parameter.shape)}, got {tuple(found.shape)}")
-        parameter.copy_(found)
-
-
-def adam_arrays(optimizer: torch.optim.Adam, network: nn.Module, prefix: str) -> dict[str, NDArray[np.float32]]:
-    """Return float32 copies of Adam's moments and step counts; empty before the first step."""
-    return {
-        f"{prefix}{name}/{key}": _array(value)
-        for name, parameter in network.named_parameters()
-        for key, value in optimizer.state.get(parameter, {}).items()
-    }
-
-
-@torch.no_grad()
-def load_adam(optimizer: torch.optim.Adam, network: nn.Module, arrays: Mapping[str, Any], prefix: str) -> None:
-    """Set Adam's moments and step counts from `adam_arrays()`."""
-    optimizer.state.clear()
-    for name, parameter in network.named_parameters():
-        if f"{prefix}{name}/step" not in arrays:
-            continue
-        moments = {key: torch.empty_like(parameter) for key in ("exp_avg", "exp_avg_sq")}
-        for key, moment in moments.items():
-            moment.copy_(_tensor(arrays[f"{prefix}{name}/{key}"]))
-        step = _tensor(arrays[f"{prefix}{name}/step"]).reshape(()).to(parameter.device)  # read as one number, unchecked
-        optimizer.state[parameter] = {"step": step, **moments}
+        index, _, name = key.removeprefix(f"{OPTIMIZER}{prefix}").partition("/")
+        if key.startswith(f"{OPTIMIZER}{prefix}") and index.isdecimal():
+            parameter, group = parameters[int(index)]
+            value = _tensor(state[key])
+            if name == "step":
+                value = value.reshape(())
+            elif group.get("fused"):  # such a step reads what is in memory and checks neither shape nor layout
+                value = _in_layout_of(parameter, key, value)
+            loaded.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": loaded})
 
 
 @torch.no_grad()
@@ -121,16 +93,18 @@ def copy_parameters(source: nn.Module, destination: nn.Module) -> None:
         new.copy_(old)
 
 
-def _array(tensor: Tensor) -> NDArray[np.float32]:
-    # A contiguous copy, whatever the device, precision and layout; bfloat16 fits into float32 exactly.
-    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
-
-
-def _any_array(value: Tensor | float) -> NDArray[Any]:
+def _array(value: Tensor | float) -> NDArray[Any]:
+    """Return a contiguous copy, whatever the device and layout."""
     tensor = torch.as_tensor(value).detach()
     tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor  # which numpy does not have
     return tensor.cpu().contiguous().numpy().copy()
 
 
-def _tensor(array: NDArray[np.float32]) -> Tensor:
-    return torch.from_numpy(np.array(array, np.float32))
+def _tensor(array: Any) -> Tensor:
+    return torch.from_numpy(np.array(array))
+
+
+def _in_layout_of(parameter: Tensor, key: str, value: Tensor) -> Tensor:
+    if value.shape != parameter.shape:
+        raise ValueError(f"{key} must have shape {tuple(parameter.shape)}, got {tuple(value.shape)}")
+    return torch.empty_like(parameter).copy_(value)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.agent.frames import Chunk, FrameLog
-from offpiste.store import arrays
 
 SHAPE = (6, 5)
 SLOTS = 16  # half of them train the dictionary, and zstd asks for seven

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.agent.rainbow import (
     Rainbow,
     Update,
@@ -27,7 +28,6 @@ from offpiste.agent.rainbow import (
 )
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from offpiste.types import Batch
 from tests.sameness import global_generators
 
@@ -421,12 +421,13 @@ def written_out(
     loss = -(torch.from_numpy(targets) * taken.log_softmax(-1)).sum(-1)
     weights = 1.0 / np.sqrt(batch.priorities)
     optimizer = torch.optim.Adam(online.values(), lr=6.25e-5, betas=(0.9, 0.999), eps=1.5e-4, foreach=False)
-    for name, parameter in online.items():
-        if f"adam/{name}/step" in state:
+    for index, parameter in enumerate(online.values()):
+        saved = f"optimizer/online/{index}"
+        if f"{saved}/step" in state:
             optimizer.state[parameter] = {
-                "step": torch.tensor(float(state[f"adam/{name}/step"])),
-                "exp_avg": torch.from_numpy(state[f"adam/{name}/exp_avg"]).double(),
-                "exp_avg_sq": torch.from_numpy(state[f"adam/{name}/exp_avg_sq"]).double(),
+                "step": torch.tensor(float(state[f"{saved}/step"])),
+                "exp_avg": torch.from_numpy(state[f"{saved}/exp_avg"]).double(),
+                "exp_avg_sq": torch.from_numpy(state[f"{saved}/exp_avg_sq"]).double(),
             }
     objective = (torch.from_numpy(weights / weights.max()) * loss).mean()
     objective.backward()  # type: ignore[no-untyped-call]

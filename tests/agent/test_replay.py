@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.agent import frames as frames_module
 from offpiste.agent.mixing import n_step_returns
 from offpiste.agent.replay import Replay, chunk_slots
 from offpiste.config import AgentConfig, BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, restore_generator, stream
-from offpiste.store import arrays
 from offpiste.types import Batch
 
 SHAPE = (6, 5)
@@ -476,7 +476,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
         assert decoded["numbers"].tolist() == numbers
         assert decoded["actions"].tolist() == [entry.action for entry in kept]
         assert decoded["extrinsic"].tolist() == [entry.extrinsic for entry in kept]
-        assert decoded["bonus"].tolist() == [entry.intrinsic for entry in kept]
+        assert decoded["intrinsic"].tolist() == [entry.intrinsic for entry in kept]
         assert decoded["terminal"].tolist() == [entry.terminal for entry in kept]
         assert decoded["last_frame"].tolist() == [entry.last_frame for entry in kept]
         priorities = [self.naive.priorities[number % self.naive.capacity] for number in numbers]

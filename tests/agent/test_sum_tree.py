@@ -4,8 +4,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.agent.sum_tree import SumTree
-from offpiste.store import arrays
 
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 EDGES = [0.0, 5e-324, 0.25, 0.5, 0.75, BELOW_ONE, 1.0]

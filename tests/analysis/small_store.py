@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
+from offpiste.rows import AttemptRow, EpisodeRow, IterationRow
 from offpiste.store import run_folder
+from offpiste.store.documents import read_run, signed
 from offpiste.store.records import to_parquet
-from offpiste.store.rows import AttemptRow, EpisodeRow, IterationRow
 from offpiste.store.storage import Folder
 
 SCHEDULE = ScheduleConfig(iteration_steps=100)
@@ -45,13 +46,21 @@ def write_run(
     folder.put("episodes.parquet", to_parquet("episodes", map(dataclasses.asdict, episode_rows(returns))))
     folder.put("attempts.parquet", to_parquet("attempts", [dataclasses.asdict(attempt_row())]))
     if state is not None:
-        folder.put("status.json", json.dumps({"state": state, "target_frames": config.frames}).encode())
+        write_status(folder, config, state)
     return config.run_id
 
 
 def write_about(folder: Folder, config: RunConfig, bonus_source: str | None = None) -> None:
     """Write run.json."""
-    folder.put("run.json", json.dumps(run_folder.about(config, bonus_source)).encode())
+    folder.put("run.json", json.dumps(signed(run_folder.about(config, bonus_source))).encode())
+
+
+def write_status(folder: Folder, config: RunConfig, state: str, **more: Any) -> None:
+    """Write status.json."""
+    stored = read_run(folder)
+    assert stored is not None
+    content = {"state": state, "target_frames": config.frames, **stored.identity} | more
+    folder.put("status.json", json.dumps(signed(content)).encode())
 
 
 def iteration_rows(
@@ -95,8 +104,8 @@ def episode_rows(returns: Sequence[float | None]) -> list[EpisodeRow]:
             rooms_new=None,
             cells_visited=1,
             cells_new=1,
-            bonus_sum=None,
-            bonus_max=None,
+            intrinsic_sum=None,
+            intrinsic_max=None,
             clipped_share=None,
         )
         for number, value in enumerate(returns, start=1)

@@ -25,12 +25,13 @@ from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import StoreError
 from offpiste.methods import METHODS
+from offpiste.rows import CellRow, EpisodeRow
 from offpiste.run import tracker as tracker_module
 from offpiste.run.train import Progress, train
+from offpiste.store.documents import signed, unsigned
 from offpiste.store.records import schema, to_parquet
-from offpiste.store.rows import CellRow, EpisodeRow
 from offpiste.store.storage import Folder
-from tests.analysis.small_store import SCHEDULE, THREE, config_of, episode_rows, iteration_rows, write_run
+from tests.analysis.small_store import SCHEDULE, THREE, config_of, episode_rows, iteration_rows, write_run, write_status
 from tests.run.test_train import EVALUATED, tiny_run
 from tests.store.test_bundle import change_manifest
 
@@ -141,7 +142,7 @@ def test_fifty_windows_are_kept_as_they_are() -> None:
 def test_every_scalar_of_the_records_has_a_rule_by_which_windows_are_joined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 10)
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 10)
     config = tiny_run(bonus=BonusConfig("icm"))
     train(config, Folder(tmp_path))
     found = {*schema_names(tmp_path / "scalars.parquet"), *tracker_module._SCALARS}
@@ -210,8 +211,7 @@ def test_a_bundle_gives_the_iterations_the_summaries_and_the_findings_of_its_sto
             own = {"exploration": METHODS[method].exploration, "bonus": METHODS[method].bonus}
             config = config_of(game, method, seed, variant=variant, **own)
             write_long_run(store, config, returns, more, data.draw(st.integers(0, more - 1)))
-            status = {"state": state, "target_frames": config.frames}
-            store.below(config.run_id).put("status.json", json.dumps(status).encode())
+            write_status(store.below(config.run_id), config, state)
         inside = load(store)
         finished = tuple(run for run in inside.runs if run.complete)
         if not finished:
@@ -269,8 +269,9 @@ def test_what_cannot_be_published_is_left_out_and_named(store: Folder, tmp_path:
     assert store.local_path is not None
     (store.local_path / names[2] / "episodes.parquet").unlink()
     for seed, changed in ((3, {"results_version": 2}), (4, {"protocol_fingerprint": "0" * 12})):
-        about = json.loads(store.below(names[seed]).get("run.json") or b"")
-        store.below(names[seed]).put("run.json", json.dumps(about | changed).encode())
+        about = unsigned(json.loads(store.below(names[seed]).get("run.json") or b""))
+        store.below(names[seed]).put("run.json", json.dumps(signed(about | changed)).encode())
+        write_status(store.below(names[seed]), config_of(seed=seed), "finished")
     made = bundle_stores([store], tmp_path / "bundle")
     assert [run.name for run in made.manifest.runs] == [names[0]]
     reasons = {each.where: each.message for each in made.left_out}

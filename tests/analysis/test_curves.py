@@ -7,8 +7,8 @@ import numpy as np
 from offpiste.analysis.curves import MAX_WINDOWS, Thinned, cell_curves, return_curves
 from offpiste.analysis.results import load
 from offpiste.config import ScheduleConfig
+from offpiste.rows import ScalarRow
 from offpiste.store.records import to_parquet
-from offpiste.store.rows import ScalarRow
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import config_of, episode_rows, iteration_rows, write_run
 

@@ -1,6 +1,5 @@
 """Runs are found wherever they lie, finished or not; what cannot be read is named."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from offpiste import arrays
 from offpiste.analysis.bundling import bundle_stores
 from offpiste.analysis.curves import return_curves
 from offpiste.analysis.reference import import_dopamine
@@ -22,12 +22,12 @@ from offpiste.analysis.runs import LoadWarning
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import RunConfig, ScheduleConfig
 from offpiste.errors import StoreError
+from offpiste.rows import TABLES
 from offpiste.run.train import train
-from offpiste.store import arrays
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints
+from offpiste.store.documents import read_run
 from offpiste.store.records import RecordLog, to_parquet
-from offpiste.store.rows import TABLES
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import (
     THREE,
@@ -37,6 +37,7 @@ from tests.analysis.small_store import (
     iteration_rows,
     write_about,
     write_run,
+    write_status,
 )
 from tests.run.test_train import tiny_run
 
@@ -63,8 +64,10 @@ def write_checkpoint(store: Folder, config: RunConfig, returns: tuple[float, ...
         records.add("episodes", episode_rows(returns)[-1])
     mutable = {"records": arrays.pack(records.state()), "replay": b"large, and not to be read"}
     attempt = begin_attempt(folder, vars(attempt_row()))
-    Checkpoints(folder, attempt).save(100 * len(returns), mutable, records.immutable())
-    folder.put("status.json", json.dumps({"state": "running", "target_frames": config.frames}).encode())
+    stored = read_run(folder)
+    assert stored is not None
+    Checkpoints(folder, attempt, stored.identity).save(100 * len(returns), mutable, records.immutable())
+    write_status(folder, config, "running")
     return folder
 
 
@@ -138,7 +141,7 @@ def test_a_paused_run_counts_the_frames_of_its_unfinished_iteration(store: Folde
 def test_the_goal_is_the_one_last_asked_for(store: Folder) -> None:
     """run.json keeps what the run was begun with; it was then asked for more."""
     name = write_run(store, config_of(), THREE)
-    path_of(store, f"{name}/status.json").write_text(json.dumps({"state": "paused", "target_frames": 4_000}))
+    write_status(store.below(name), config_of(), "paused", target_frames=4_000)
     assert (load(store).runs[0].target_frames, load(store).runs[0].complete) == (4_000, False)
 
 
@@ -231,8 +234,13 @@ def change_column(table: str, name: str, *values: int | None) -> Callable[[Path]
     [
         (lambda run: (run / "run.json").unlink(), "missing run.json", "half written", 0),
         (lambda run: (run / "run.json").write_text("{"), "damaged run.json", "Expecting property name", 0),
-        (lambda run: (run / "run.json").write_text("[]"), "damaged run.json", "what the run is", 0),
-        (lambda run: (run / "run.json").write_text('{"config": {}}'), "damaged run.json", "protocol_fingerprint", 0),
+        (lambda run: (run / "run.json").write_text("[]"), "damaged run.json", "it must be a table, got list", 0),
+        (
+            lambda run: (run / "run.json").write_text('{"config": {}}'),
+            "damaged run.json",
+            "must have format 3",
+            0,
+        ),
         (cut("iterations.parquet"), "damaged table", "cut short", 1),
         (lambda run: (run / "iterations.parquet").write_bytes(b""), "damaged table", "cut short", 1),
         (scramble, "damaged table", "cut short or damaged", 1),

@@ -10,6 +10,7 @@ from offpiste.analysis.runs import differences
 from offpiste.analysis.summary import scores_by_game, summarise
 from offpiste.config import BonusConfig, ExplorationConfig
 from offpiste.parsing import from_dict, to_dict
+from offpiste.store.documents import signed, unsigned
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import AGENT, SCHEDULE, THREE, config_of, iteration_rows, write_run
@@ -90,9 +91,9 @@ def test_a_run_from_before_a_setting_counts_as_one_that_has_it_at_its_default(
 def test_another_version_of_results_is_another_protocol(store: Folder) -> None:
     name = write_run(store, config_of(seed=0), THREE)
     write_run(store, config_of(seed=1), THREE)
-    about = json.loads(store.get(f"{name}/run.json") or b"")
+    about = unsigned(json.loads(store.get(f"{name}/run.json") or b""))
     about |= {"results_version": 99, "protocol_fingerprint": "other"}
-    store.put(f"{name}/run.json", json.dumps(about).encode())
+    store.put(f"{name}/run.json", json.dumps(signed(about)).encode())
     assert "results_version is 99 in 1" in differences(load(store).runs)
 
 

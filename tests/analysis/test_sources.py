@@ -14,9 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from offpiste.analysis.bundling import bundle_stores
+from offpiste.analysis.evidence import gather, gather_apart
 from offpiste.analysis.results import load
+from offpiste.analysis.runs import VERSION
 from offpiste.analysis.summary import summarise
-from offpiste.errors import StoreError
+from offpiste.config import RESULTS_VERSION, RunConfig, fingerprint, protocol_settings
+from offpiste.errors import RunMismatch, StoreError
+from offpiste.parsing import from_dict
+from offpiste.report.page import build
 from offpiste.store.bundle import RUNS, schema
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
@@ -97,10 +102,69 @@ def test_a_damaged_file_is_refused_when_it_is_read(bundle: Path) -> None:
         load(bundle)
 
 
-def test_a_bundle_of_another_suite_is_refused(bundle: Path) -> None:
-    change_manifest(bundle, lambda values: values.update(suite_version=SUITE_VERSION + 1))
-    with pytest.raises(StoreError, match=f"must have suite version {SUITE_VERSION}, got {SUITE_VERSION + 1}"):
-        load(bundle)
+def of_version(bundle: Path, results: int, suite: int) -> None:
+    """Turn a bundle into one of another results and suite version, with the fingerprints that such runs have."""
+    rows = pq.ParquetFile(bundle / "runs.parquet").read().to_pylist()
+    config = from_dict(RunConfig, json.loads(rows[0]["config"]))
+    own = {"protocol_fingerprint": fingerprint(protocol_settings(config, results))}
+
+    def change(values: dict[str, Any]) -> None:
+        values.update(results_version=results, suite_version=suite)
+        for run in values["runs"]:
+            run.update(own)
+
+    change_manifest(bundle, change)
+
+
+@pytest.mark.parametrize(
+    "version",
+    [(RESULTS_VERSION - 1, SUITE_VERSION), (RESULTS_VERSION, SUITE_VERSION + 1), (RESULTS_VERSION + 1, SUITE_VERSION)],
+)
+def test_a_bundle_of_another_version_opens_labelled_and_is_not_judged_with_the_present_one(
+    version: tuple[int, int], bundle: Path, tmp_path: Path
+) -> None:
+    of_version(bundle, *version)
+    present = Folder(tmp_path / "present")
+    for seed in (0, 1, 2):  # the seeds of the bundle are no duplicates of these
+        write_run(present, config_of(seed=seed), THREE)
+    alone = load(bundle)
+    label = ("another version", str(bundle))
+    assert [(each.kind, each.where) for each in alone.warnings] == [label]
+    text = f"2 of its runs are of results version {version[0]} and suite version {version[1]}, and this is results"
+    assert text in alone.warnings[0].message
+    assert {run.version for run in alone.runs} == {version}
+    assert len(gather(alone, "").together) == 2
+    both = load(present, bundle)
+    assert label in [(each.kind, each.where) for each in both.warnings]
+    for allow_mixed in (False, True):
+        with pytest.raises(RunMismatch, match=f"results version {version[0]} .* cannot be compared"):
+            both.evidence(allow_mixed=allow_mixed)
+    evidence = gather_apart(both, "")
+    assert {run.version for run in evidence.together} == {VERSION}
+    assert [(len(part.together), part.verdicts) for part in evidence.apart] == [(2, {})]
+    assert {run.version for run in evidence.apart[0].together} == {version}
+    assert evidence.finals("freeway", "epsilon_greedy").size == 3
+
+
+def test_a_bundle_of_another_version_is_apart_where_its_games_are_others(bundle: Path, tmp_path: Path) -> None:
+    of_version(bundle, RESULTS_VERSION - 1, SUITE_VERSION)
+    present = Folder(tmp_path / "present")
+    write_run(present, config_of("deep_sea_10", seed=7), THREE)
+    evidence = gather_apart(load(present, bundle), "")
+    assert [run.game for run in evidence.together] == ["deep_sea_10"]
+    assert [len(part.together) for part in evidence.apart] == [2]
+
+
+def test_a_report_labels_a_bundle_of_another_version(bundle: Path, tmp_path: Path) -> None:
+    of_version(bundle, RESULTS_VERSION - 1, SUITE_VERSION)
+    page = build(bundle, tmp_path / "report").page.read_text()
+    assert f"of its runs are of results version {RESULTS_VERSION - 1} and suite version {SUITE_VERSION}" in page
+
+
+def test_runs_of_a_bundle_of_another_version_are_not_bundled_again(bundle: Path, tmp_path: Path) -> None:
+    of_version(bundle, RESULTS_VERSION, SUITE_VERSION + 1)
+    with pytest.raises(StoreError, match=f"it is of results version .* and suite version {SUITE_VERSION + 1}, and a"):
+        bundle_stores([bundle], tmp_path / "again")
 
 
 def test_a_run_that_claims_more_frames_than_its_iterations_have_is_not_complete(bundle: Path) -> None:

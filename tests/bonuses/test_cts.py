@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.bonuses import cts
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.cts import ContextTrees, Cts, CtsOptions, bordered, shade
@@ -20,7 +21,6 @@ from offpiste.bonuses.registry import build
 from offpiste.config import BonusConfig
 from offpiste.errors import CheckpointError, ConfigError
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.sameness import global_generators
 
 HALF = Fraction(1, 2)

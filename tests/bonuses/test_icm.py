@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.icm import CuriosityNetwork, Icm, IcmOptions, joint_loss, shrink
 from offpiste.bonuses.registry import options_of
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
-from offpiste.neural import load_network
+from offpiste.neural import load_module
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.sameness import assert_same, global_generators
 
 ACTIONS = 18
@@ -94,9 +94,9 @@ def test_at_the_ends_of_the_weight_one_part_learns_nothing_and_the_features_stil
     before = bonus.state()
     bonus.observe(transition())
     after = bonus.state()
-    for key, weights in before.items():
+    for index, (key, weights) in enumerate(before.items()):
         assert key.startswith("network/")
-        gradient = after[key.replace("network/", "adam/") + "/exp_avg"]
+        gradient = after[f"optimizer/network/{index}/exp_avg"]
         if key.startswith(f"network/{idle}"):
             assert not gradient.any()
             np.testing.assert_array_equal(after[key], weights)
@@ -154,10 +154,10 @@ def test_one_step_equals_the_same_written_out_in_float64() -> None:
     assert paid == pytest.approx((missed @ missed).item(), rel=1e-5)
     loss = 0.9 * (logits.exp().sum().log() - logits[11]) + 0.1 * 0.5 * missed @ missed
     loss.backward()  # type: ignore[no-untyped-call]
-    for name, value in w.items():
+    for index, (name, value) in enumerate(w.items()):
         assert value.grad is not None
         gradient = value.grad.numpy()
-        moments = [after[f"adam/{name}/{key}"] for key in ("exp_avg", "exp_avg_sq")]
+        moments = [after[f"optimizer/network/{index}/{key}"] for key in ("exp_avg", "exp_avg_sq")]
         tolerance = 1e-5 * np.abs(gradient).max()
         np.testing.assert_allclose(moments[0], 0.1 * gradient, rtol=1e-4, atol=tolerance)
         np.testing.assert_allclose(moments[1], 0.001 * gradient**2, rtol=1e-3, atol=tolerance**2)
@@ -305,7 +305,7 @@ def states(seen: Transition) -> Tensor:
 def network_of(bonus: Icm) -> CuriosityNetwork:
     """A network with the weights that the bonus has now."""
     network = CuriosityNetwork((4, 42, 42), ACTIONS, stream(0, "bonus")).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    load_network(network, bonus.state(), "network/")
+    load_module(bonus.state(), network, prefix="network/")
     return network  # type: ignore[no-any-return]
 
 

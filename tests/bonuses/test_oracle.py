@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.registry import build
 from offpiste.config import BonusConfig
@@ -14,7 +15,6 @@ from offpiste.errors import ConfigError
 from offpiste.methods import base_run
 from offpiste.run.coverage import Coverage
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import WORLDS, open_world
 from offpiste.worlds.small import deep_sea

@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.pixelcnn import (
     LEVELS,
@@ -25,7 +26,6 @@ from offpiste.bonuses.registry import build, options_of
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from tests.sameness import global_generators
 
 GATES: tuple[Gate, ...] = ("sum", "product")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from offpiste import arrays
 from offpiste.bonuses.base import Context, Transition
 from offpiste.bonuses.registry import options_of
 from offpiste.bonuses.rnd import (
@@ -28,7 +29,6 @@ from offpiste.bonuses.rnd import (
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.sameness import assert_same, global_generators
 
 SMALL = (20, 18)
@@ -134,10 +134,10 @@ def test_what_is_learned_is_one_adam_step_on_the_mean_and_what_is_paid_is_the_su
     missed = plain_features(w, x) - target
     assert paid == pytest.approx((missed @ missed).item(), rel=1e-5)
     missed.square().mean().backward()  # type: ignore[no-untyped-call]
-    for name, value in w.items():
+    for index, (name, value) in enumerate(w.items()):
         assert value.grad is not None
         gradient = value.grad.numpy()
-        moments = [after[f"adam/{name}/{key}"] for key in ("exp_avg", "exp_avg_sq")]
+        moments = [after[f"optimizer/predictor/{index}/{key}"] for key in ("exp_avg", "exp_avg_sq")]
         tolerance = 1e-5 * np.abs(gradient).max()
         np.testing.assert_allclose(moments[0], 0.1 * gradient, rtol=1e-4, atol=tolerance)
         np.testing.assert_allclose(moments[1], 0.001 * gradient**2, rtol=1e-3, atol=tolerance**2)
@@ -185,7 +185,7 @@ def test_statistics_are_updated_before_they_are_used() -> None:
         bonus.observe(transition(0, changed=True)) < 1e3
     )  # by the old ones, the pixel would stand 1e10 deviations off
     state = bonus.state()
-    assert state["pictures"] == 2
+    assert state["observed"] == 2
     both = np.stack([transition(0).frame, transition(0, changed=True).frame]).astype(np.float64)
     np.testing.assert_allclose(state["mean"], both.mean(0), rtol=1e-12)
     np.testing.assert_allclose(state["squares"], 2.0 * both.var(0), rtol=1e-12)

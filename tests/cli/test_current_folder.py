@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from offpiste import arrays
 from offpiste.bonuses.contract.new_process import Save, paid_in_new_process
 from offpiste.bonuses.contract.play import FULL, WARM_UP_GAMES
 from offpiste.bonuses.contract.specimen import SavedBonus
 from offpiste.bonuses.registry import find
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.study.small import TINY
 
 LAUNCHERS = {"script": [str(Path(sys.executable).with_name("offpiste"))], "module": [sys.executable, "-m", "offpiste"]}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from offpiste import arrays
 from offpiste.analysis.results import load
 from offpiste.cli import main
 from offpiste.config import RunConfig
@@ -17,7 +18,7 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run.digest import digest
 from offpiste.run.train import train
-from offpiste.store import arrays, documents
+from offpiste.store import documents
 from offpiste.store.manifests import manifest_names, read_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
@@ -233,6 +234,8 @@ def test_the_note_of_a_run_is_shown_on_one_line_and_not_obeyed(
     )
     folder = Folder(tmp_path / "store")
     name = RunConfig(game="deep_sea_3").run_id
-    folder.put(f"{name}/status.json", json.dumps({"state": "failed", "note": "one\x1b[2J\r\ntwo"}).encode())
+    folder.put(
+        f"{name}/status.json", json.dumps(documents.signed({"state": "failed", "note": "one\x1b[2J\r\ntwo"})).encode()
+    )
     assert main(["study", "status", str(tmp_path / "study.toml"), "--store", folder.location]) == 0
     assert r"one\x1b[2J\r two" in capsys.readouterr().out

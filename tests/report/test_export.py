@@ -25,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store")
     config = tiny_run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("offpiste.store.rows.SCALAR_STEPS", 10)
+        patch.setattr("offpiste.rows.SCALAR_STEPS", 10)
         train(config, Folder(path).below(config.run_id))
     return path
 
@@ -46,7 +46,7 @@ def test_points_are_the_records_over_frames(store: Path) -> None:
 
 def test_episodes_of_one_evaluation_are_a_point_with_their_mean(store: Path) -> None:
     (run,) = offpiste.load(str(store)).runs
-    columns = ("game_return", "steps", "rooms_visited", "cells_new", "bonus_sum")
+    columns = ("game_return", "steps", "rooms_visited", "cells_new", "intrinsic_sum")
     rows = [
         {"phase": "evaluation", "end_step": 10} | dict.fromkeys(columns) | {"game_return": value}
         for value in (1.0, 4.0)

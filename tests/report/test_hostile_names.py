@@ -19,7 +19,7 @@ from offpiste.analysis.names import title
 from offpiste.config import BonusConfig
 from offpiste.report.drawing import Drawing, new_figure, save, style, tidy
 from offpiste.report.page import Report, build
-from offpiste.store.documents import signed, unsigned
+from offpiste.store.documents import parse_run, signed, unsigned
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import attempt_row, config_of, write_run
@@ -61,7 +61,7 @@ def write_store(store: Folder, called: Called) -> None:
 
 
 def rename_run(folder: Folder, called: Called, variant: str) -> None:
-    about = json.loads(folder.get("run.json") or b"")
+    about = unsigned(json.loads(folder.get("run.json") or b""))
     config = about["config"]
     mine = config["method"] == "mine"
     config |= {"game": called("game"), "variant": variant and called(variant)}
@@ -70,9 +70,10 @@ def rename_run(folder: Folder, called: Called, variant: str) -> None:
     config["world"][called("setting")] = called("value")
     about |= {"protocol_fingerprint": called("protocol"), "offpiste": called("version")}
     about["method_fingerprint"] = called(f"fingerprint of {mine}")
-    folder.put("run.json", json.dumps(about).encode())
+    folder.put("run.json", json.dumps(signed(about)).encode())
     if (folder.get("status.json") or b"").find(b"running") >= 0:
-        folder.put("status.json", json.dumps({"state": called("state"), "target_frames": 2000}).encode())
+        status = parse_run(about).identity | {"state": called("state"), "target_frames": 2000}
+        folder.put("status.json", json.dumps(signed(status)).encode())
     attempts = [vars(attempt_row()), vars(attempt_row("000002-abcdef")) | {"start_step": 100}]
     attempts[1] |= {name: called(name) for name in ("hardware", "versions", "host", "note")}
     folder.put("attempts.parquet", to_parquet("attempts", attempts))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.config import WorldConfig
 from offpiste.run.coverage import Coverage, frame_cell
 from offpiste.seeding import stream
-from offpiste.store import arrays
 from offpiste.store.records import cells_table
 from offpiste.worlds.atari import AtariGame
 from offpiste.worlds.games import GAMES, Location

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import zstandard
 
+from offpiste import arrays
 from offpiste.errors import CheckpointError, StoreError
-from offpiste.run.digest import digest
+from offpiste.run.digest import digest, digests
 from offpiste.run.train import train
-from offpiste.store import arrays
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, newest_whole
+from offpiste.store.documents import read_run
 from offpiste.store.parquet import from_parquet
-from offpiste.store.records import to_parquet
+from offpiste.store.records import column_digests, one_digest, to_parquet
 from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
@@ -45,7 +47,9 @@ def digest_with(folder: Folder, tmp_path: Path, change: Callable[[Objects], None
     copy = Folder(shutil.copytree(folder.local_path, tmp_path / "copy"))
     objects = objects_of(copy)
     change(objects)
-    Checkpoints(copy, begin_attempt(copy, {})).save(10**6, objects, {})
+    stored = read_run(copy)
+    assert stored is not None
+    Checkpoints(copy, begin_attempt(copy, {}), stored.identity).save(10**6, objects, {})
     return digest(copy)
 
 
@@ -128,10 +132,12 @@ def replace_first(values: dict[str, Any], key: str) -> None:
         changed("replay", lambda values: next_float(values["tree/leaves"])),
         changed("replay", lambda values: replace_first(values, "actions")),
         lambda objects: changed(newest_chunk(objects), lambda values: replace_first(values, "actions"))(objects),
-        lambda objects: changed(newest_chunk(objects), lambda values: next_float(values["bonus"]))(objects),
+        lambda objects: changed(newest_chunk(objects), lambda values: next_float(values["intrinsic"]))(objects),
         swap_frames,
         changed("coverage", lambda values: replace_first(values, "seen_cells")),
-        changed("loop", lambda values: replace_first(values, "game")),
+        changed("cells", lambda values: replace_first(values, "visits")),
+        changed("scalars", lambda values: values.update(steps=values["steps"] + 1)),
+        changed("loop", lambda values: replace_first(values, "world")),
         changed("loop", lambda values: values.update(training_steps=values["training_steps"] + 1)),
         changed("loop", lambda values: values["generators"]["actions"].update(has_uint32=2)),
         changed_part("episodes", "game_return", 1e-9),
@@ -145,7 +151,9 @@ def replace_first(values: dict[str, Any], key: str) -> None:
         "one bit of a bonus",
         "a frame",
         "a cell found",
-        "one bit of the emulator",
+        "a visit",
+        "the open window",
+        "one bit of the world",
         "the counter",
         "a generator",
         "a return",
@@ -154,6 +162,36 @@ def replace_first(values: dict[str, Any], key: str) -> None:
 )
 def test_the_digest_changes_with(trained: Folder, tmp_path: Path, change: Callable[[Objects], None]) -> None:
     assert digest_with(trained, tmp_path, change) != digest(trained)
+
+
+def test_digests_say_which_column_and_which_array_differ(trained: Folder, tmp_path: Path) -> None:
+    assert trained.local_path is not None
+    changes: list[Callable[[Objects], None]] = [
+        changed_part("episodes", "game_return", 1e-9),
+        changed("agent", lambda values: next_float(values["target/head.bias"])),
+        changed("replay", lambda values: next_float(values["tree/leaves"])),
+    ]
+
+    def change(objects: Objects) -> None:
+        for each in changes:
+            each(objects)
+
+    digest_with(trained, tmp_path, change)
+    before, after = digests(trained), digests(Folder(tmp_path / "copy"))
+    assert before.keys() == after.keys() >= {"iterations.loss_mean", "loop/generators", "replay/frames"}
+    differing = {part for part in before if before[part] != after[part]}
+    assert differing == {"episodes.game_return", "agent/target/head.bias", "replay/priorities"}
+
+
+def test_a_column_that_is_empty_or_added_later_changes_no_digest() -> None:
+    rows = pa.table({"episode": [1, 2], "steps": [7, None]})
+    found = column_digests("episodes", rows)
+    assert found.keys() == {"episodes.episode", "episodes.steps"}
+    assert column_digests("episodes", rows.append_column("later", pa.nulls(2, pa.int64()))) == found
+    more = column_digests("episodes", rows.append_column("later", pa.array([1, None])))
+    assert more.items() > found.items()
+    assert one_digest(more) != one_digest(found)
+    assert column_digests("episodes", rows.slice(0, 0)) == {}
 
 
 def test_the_digest_changes_with_an_open_row(trained: Folder, tmp_path: Path) -> None:

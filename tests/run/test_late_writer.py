@@ -154,7 +154,7 @@ def test_finished_is_marked_once_per_target_and_no_late_status_reverts_it(tmp_pa
         "frames": 80,
         "target_frames": 120,
     }
-    folder.put("status.json", json.dumps(late).encode())
+    folder.put("status.json", json.dumps(documents.signed(late)).encode())
     seen = status.read_one(Folder(tmp_path), RUN)
     assert (seen.state, seen.frames) == ("done", 240)
     assert status.read_one(Folder(tmp_path), LONGER).state == "running"
@@ -209,7 +209,7 @@ def test_a_finished_run_whose_checkpoints_are_missing_is_not_restarted(tmp_path:
     with pytest.raises(CheckpointError, match=r"is whole; no file of it was changed.*: all manifests are missing"):
         train(RUN, folder)
     for name in ("checkpointed.json", *(f"tables/{name}" for name in folder.list("tables"))):
-        folder.delete(name)  # an older version did not write them
+        folder.delete(name)
     with pytest.raises(
         CheckpointError, match="was finished at 240 frames, but its checkpoints are missing; restore them"
     ):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste import arrays
 from offpiste.agent.rainbow import Update
 from offpiste.bonuses.base import Transition
 from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
@@ -16,7 +17,7 @@ from offpiste.errors import NotFinite
 from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.tracker import Step
-from offpiste.store import arrays
+from offpiste.store import layout
 from tests.run.small import AGENT, small_run
 from tests.sameness import global_generators
 
@@ -62,6 +63,16 @@ def restored(loop: Loop, bonus: NumberedBonus | None = None) -> Loop:
     again = Loop(loop.config, bonus)
     again.load_state(state, immutable)
     return again
+
+
+def test_a_checkpoint_names_its_objects_as_the_loop_names_its_parts() -> None:
+    loop = Loop(small_run(), NumberedBonus())
+    take(loop, 300)
+    state = loop.state()
+    assert {*state} == {*layout.STATE}
+    assert {layout.kind(name) for name in loop.immutable()} == {*layout.REPLAY_KINDS}
+    online = [name for name in state[layout.AGENT] if name.startswith(layout.ONLINE)]
+    assert [name.removeprefix(layout.ONLINE) for name in online] == [*loop.agent.weights()]
 
 
 def test_the_counter_of_training_steps_rises_by_the_steps_of_the_episodes() -> None:
@@ -273,9 +284,9 @@ def test_rows_of_a_run_with_a_bonus_have_its_sum_quantiles_and_clipping() -> Non
     assert step.iteration is not None
     assert step.episode is not None
     steps = step.iteration.steps
-    assert step.episode.bonus_max == steps
-    assert step.iteration.bonus_mean == pytest.approx((steps + 1) / 2)
-    assert step.iteration.bonus_q50 == pytest.approx((steps + 1) / 2)
+    assert step.episode.intrinsic_max == steps
+    assert step.iteration.intrinsic_mean == pytest.approx((steps + 1) / 2)
+    assert step.iteration.intrinsic_q50 == pytest.approx((steps + 1) / 2)
     # β·i exceeds 1 from the 101st step on; the few steps with a reward of their own do not matter here.
     assert step.iteration.clipped_share == pytest.approx(max(0, steps - 100) / steps)
 
@@ -284,11 +295,11 @@ def test_a_run_without_a_bonus_leaves_its_columns_empty() -> None:
     step = next(step for step in Loop(small_run(schedule=ScheduleConfig(iteration_steps=50))).steps() if step.iteration)
     assert step.iteration is not None
     assert {name: value for name, value in dataclasses.asdict(step.iteration).items() if name.startswith("bonus")} == {
-        "bonus_mean": None,
-        "bonus_q05": None,
-        "bonus_q50": None,
-        "bonus_q95": None,
-        "bonus_max": None,
+        "intrinsic_mean": None,
+        "intrinsic_q05": None,
+        "intrinsic_q50": None,
+        "intrinsic_q95": None,
+        "intrinsic_max": None,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from offpiste import Context, Transition
+from offpiste import Context, Transition, arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
 from offpiste.config import AgentConfig, BonusConfig, ExplorationConfig, RunConfig, ScheduleConfig, WorldConfig
@@ -21,7 +21,6 @@ from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.tracker import Step
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from tests.sameness import assert_same
 from tests.worlds.scripted import REWARDS, ScriptedWorld
 

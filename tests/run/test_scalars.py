@@ -1,7 +1,6 @@
 """Scalars of training are those worked out by hand, aligned to their windows, and the same however a run is stopped."""
 
 import signal
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,22 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from offpiste import load
+from offpiste import arrays, load
 from offpiste.agent.rainbow import Update
 from offpiste.bonuses.base import Product
-from offpiste.config import BonusConfig, RunConfig, ScheduleConfig
+from offpiste.config import BonusConfig, ScheduleConfig
 from offpiste.errors import NotFinite
+from offpiste.rows import LOGGED, TABLES
 from offpiste.run.loop import Loop
-from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
+from offpiste.run.statistics import EpisodeStatistics, IterationStatistics
 from offpiste.run.tracker import Tracker
 from offpiste.run.train import train
-from offpiste.store import arrays
-from offpiste.store.manifests import FORMAT, read_manifest
 from offpiste.store.parquet import from_parquet
-from offpiste.store.rows import LOGGED, TABLES
-from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
-from offpiste.study.keep import keep_results
 from offpiste.types import Transition
 from tests.run.small import small_run
 from tests.run.test_train import at_call, reported_at_every_step, tiny_run
@@ -37,7 +32,7 @@ CURIOUS = tiny_run(bonus=BonusConfig("icm", scale=0.1))
 
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 4)
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 4)
 
 
 def transition(reward: float = 0.0, *, over: bool = False, x: int = 0) -> Transition:
@@ -221,7 +216,7 @@ def test_scalars_that_cannot_be_logged_stop_the_run_with_the_reason(scalars: Any
 # Checkpoints
 
 
-def test_statistics_keep_the_keys_that_checkpoints_have() -> None:
+def test_statistics_in_checkpoints_have_the_names_of_their_attributes() -> None:
     episode, iteration = EpisodeStatistics(), IterationStatistics()
     for statistics in (episode, iteration):
         statistics.count_intrinsic(2.0, clipped=True)
@@ -231,8 +226,8 @@ def test_statistics_keep_the_keys_that_checkpoints_have() -> None:
         "game_return": 0.0,
         "clipped_return": 0.0,
         "first_reward_step": None,
-        "bonus_sum": 2.0,
-        "bonus_max": 2.0,
+        "intrinsic_sum": 2.0,
+        "intrinsic_max": 2.0,
         "clipped_sums": 1,
     }
     assert iteration.state() == {
@@ -240,55 +235,16 @@ def test_statistics_keep_the_keys_that_checkpoints_have() -> None:
         "returns": [],
         "updates": 1,
         "loss_sum": 1.0,
-        "greatest_q_sum": 3.0,
+        "max_q_sum": 3.0,
         "mass_low_sum": 0.0,
         "mass_high_sum": 0.0,
         "clipped_sums": 1,
     }
-    assert EpisodeStatistics(**attributes(episode.state())) == episode
-    assert IterationStatistics(**attributes(iteration.state() | {"bonuses": [2.0]})) == iteration
+    assert EpisodeStatistics(**episode.state()) == episode
+    assert IterationStatistics(**iteration.state() | {"intrinsic": [2.0]}) == iteration
 
 
-# Old stores
-
-
-@pytest.fixture
-def format_1(tmp_path: Path) -> Folder:
-    """A run of 123 steps in Deep Sea, as version 0.1 left it before there were scalars and cells."""
-    with tarfile.open(Path(__file__).parent / "format_1.tar.gz") as archive:
-        archive.extractall(tmp_path / "old", filter="data")
-    folder = Folder(tmp_path / "old")
-    assert read_manifest(folder, folder.list("manifests")[-1])["format"] == 1
-    return folder
-
-
-def test_a_store_of_format_1_loads_with_empty_tables_and_without_a_warning(format_1: Folder) -> None:
-    results = load(format_1)
-    for table in ("scalars", "cells"):
-        assert results.query(f"SELECT * FROM {table}").num_rows == 0  # noqa: S608
-    assert results.query("SELECT * FROM episodes").num_rows == 11
-    assert results.warnings == []
-
-
-def test_a_run_of_format_1_is_resumed_and_scalars_and_cells_begin_there(format_1: Folder) -> None:
-    config = read_config(format_1)
-    assert train(RunConfig(**{**vars(config), "frames": 250}), format_1).state == "finished"
-    assert read_manifest(format_1, format_1.list("manifests")[-1])["format"] == FORMAT
-    results = load(format_1)
-    assert results.columns("SELECT max(end_step) FROM iterations") == [[274]]
-    assert results.columns("SELECT min(end_step), max(end_step) FROM scalars WHERE name = 'cells'") == [[124], [272]]
-    known, visits = results.columns("SELECT count(first_step), sum(visits)::BIGINT FROM cells")
-    assert (known, visits) == ([0], [274 - 123 + 13])  # its 31 cells are all older; episodes 13 to 25 started since
-    assert results.query("SELECT * FROM cells").num_rows == 31
-    assert results.warnings == []
-
-
-def test_the_results_of_a_run_of_format_1_load_without_a_warning_too(format_1: Folder) -> None:
-    keep_results(format_1)
-    assert read_manifest(format_1, format_1.list("manifests")[-1])["format"] == 1
-    results = load(format_1)
-    assert [results.query(f"SELECT * FROM {table}").num_rows for table in ("scalars", "cells")] == [0, 0]  # noqa: S608
-    assert results.warnings == []
+# Runs under way
 
 
 def test_a_run_under_way_has_its_scalars_and_cells_in_its_checkpoint(tmp_path: Path) -> None:
@@ -310,6 +266,6 @@ def test_a_run_under_way_has_its_scalars_and_cells_in_its_checkpoint(tmp_path: P
 def test_a_window_is_a_tenth_of_an_iteration_within_bounds(
     monkeypatch: pytest.MonkeyPatch, iteration: int, window: int
 ) -> None:
-    monkeypatch.setattr("offpiste.store.rows.SCALAR_STEPS", 2_500)
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 2_500)
     tracker = Tracker(tiny_run(schedule=ScheduleConfig(iteration_steps=iteration)))
     assert tracker._window_steps == window

@@ -23,6 +23,7 @@ import pytest
 from safetensors import safe_open
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from offpiste import arrays
 from offpiste.bonuses.registry import source_digest
 from offpiste.cli import main
 from offpiste.config import (
@@ -39,19 +40,19 @@ from offpiste.config import (
 )
 from offpiste.errors import BonusError, CheckpointError, ConfigError, NotFinite, RunMismatch, StoreError, Superseded
 from offpiste.parsing import to_dict, to_toml
+from offpiste.rows import TABLES
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.loop import Loop
 from offpiste.run.train import Progress, train
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.attempts import attempt_names, begin_attempt
 from offpiste.store.checkpoints import Checkpoints, Restored, newest_object
 from offpiste.store.documents import read_run
 from offpiste.store.manifests import read_manifest
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import schema
-from offpiste.store.rows import TABLES
 from offpiste.store.storage import Folder
 from offpiste.study.task import attempt_of_study, outcome_of
 from tests.run.small import AGENT, small_run

@@ -13,11 +13,11 @@ import pytest
 
 from offpiste.config import RESULTS_VERSION, RunConfig
 from offpiste.errors import ConfigError, StoreError
+from offpiste.rows import IterationRow
 from offpiste.store import bundle, run_folder
 from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import signed, unsigned
-from offpiste.store.rows import IterationRow
 from offpiste.store.storage import Folder
 
 SUITE = 7
@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def opened(path: Path) -> Bundle:
-    found = open_bundle(Folder(path), SUITE)
+    found = open_bundle(Folder(path))
     assert found is not None
     return found
 
@@ -100,19 +100,19 @@ def test_a_bundle_is_read_without_a_listing(path: Path, monkeypatch: pytest.Monk
 def test_a_bundle_is_read_from_s3(path: Path, folder: Folder) -> None:
     for file in path.iterdir():
         folder.put(file.name, file.read_bytes())
-    found = open_bundle(folder, SUITE)
+    found = open_bundle(folder)
     assert found is not None
     assert found.rows("iterations").equals(tables()["iterations"])
 
 
 def test_a_folder_without_a_manifest_is_no_bundle(tmp_path: Path) -> None:
-    assert open_bundle(Folder(tmp_path), SUITE) is None
+    assert open_bundle(Folder(tmp_path)) is None
 
 
 def test_a_bundle_that_has_lost_its_manifest_is_refused(path: Path) -> None:
     (path / "manifest.json").unlink()
     with pytest.raises(StoreError, match=r"the bundle .* has lost manifest.json, .*; download it again"):
-        open_bundle(Folder(path), SUITE)
+        open_bundle(Folder(path))
 
 
 def nested(depth: int) -> str:
@@ -129,25 +129,26 @@ def nested(depth: int) -> str:
         ('{"bundle": [' + "{}," * 2**20 + "{}]}", "it must have <= 1,048,576 values"),
         (nested(100_000), "damaged manifest.json"),
         ('{"bundle": ' + "9" * 10_000 + "}", "damaged manifest.json"),
-        ('{"bundle": 2}', "must have format 1, got 2; install a newer offpiste"),
-        ('{"bundle": true}', "bundle must be an int"),
-        ('{"bundle": 1}', "must be set"),
+        ('{"bundle": 1}', "must have format 2, got 1; read it with the version of offpiste that wrote it"),
+        ('{"bundle": true}', "must have format 2, got True"),
+        ('{"bundle": 2}', "it has no checksum"),
         ("\xff", "damaged manifest.json"),
     ],
 )
 def test_a_file_that_is_not_a_manifest_is_refused(path: Path, text: str, message: str) -> None:
     (path / "manifest.json").write_text(text, encoding="latin-1")
     with pytest.raises(StoreError, match="the bundle .*" + message):
-        open_bundle(Folder(path), SUITE)
+        open_bundle(Folder(path))
 
 
-def test_a_manifest_that_was_changed_is_refused_and_one_without_a_checksum_is_read(path: Path) -> None:
+def test_a_manifest_that_was_changed_is_refused_and_so_is_one_without_a_checksum(path: Path) -> None:
     text = (path / "manifest.json").read_text()
     (path / "manifest.json").write_text(text.replace('"frames": ', '"frames": 1', 1))
     with pytest.raises(StoreError, match=r"damaged manifest.json: its checksum differs; download it again"):
-        open_bundle(Folder(path), SUITE)
+        open_bundle(Folder(path))
     (path / "manifest.json").write_text(json.dumps(unsigned(json.loads(text))))
-    assert opened(path).manifest.runs == [listed(name) for name in NAMES]
+    with pytest.raises(StoreError, match=r"damaged manifest.json: it has no checksum; download it again"):
+        open_bundle(Folder(path))
 
 
 def first_file(**values: Any) -> Callable[[dict[str, Any]], object]:
@@ -165,7 +166,7 @@ OUTSIDE = ("/x", "..", "../x", "a/../../x", "a/..", "./a", "a/./b", "a//b", "a/"
 @pytest.mark.parametrize("name", [".", "a", "a/b", "freeway/rnd/seed-0", ".a/..b", "a/...", "ε [1]*?/x=1"])
 def test_the_name_of_a_run_is_a_path_below_its_store(path: Path, name: str) -> None:
     change_manifest(path, first_run(name=name))
-    bundle = open_bundle(Folder(path), SUITE)
+    bundle = open_bundle(Folder(path))
     assert bundle is not None
     assert name in {run.name for run in bundle.manifest.runs}
 
@@ -204,23 +205,17 @@ def test_a_manifest_with_a_wrong_value_is_refused_by_its_name(
 ) -> None:
     change_manifest(path, edit)
     with pytest.raises(StoreError, match="damaged manifest.json: .*" + message) as refused:
-        open_bundle(Folder(path), SUITE)
+        open_bundle(Folder(path))
     assert len(str(refused.value)) < 500 + len(str(path))
 
 
-@pytest.mark.parametrize(
-    ("version", "message"),
-    [
-        ({"results_version": 2}, f"must have results version {RESULTS_VERSION}, got 2"),
-        ({"suite_version": 8}, "must have suite version 7, got 8"),
-    ],
-)
-def test_a_bundle_of_another_version_is_refused_with_what_to_do(
-    path: Path, version: dict[str, int], message: str
-) -> None:
+@pytest.mark.parametrize("version", [{"results_version": 2}, {"suite_version": 8}])
+def test_a_bundle_of_another_version_opens_and_says_which(path: Path, version: dict[str, int]) -> None:
     change_manifest(path, lambda manifest: manifest.update(version))
-    with pytest.raises(StoreError, match=f"{message}.*read it with offpiste .*, or run its study again"):
-        open_bundle(Folder(path), SUITE)
+    found = open_bundle(Folder(path))
+    assert found is not None
+    assert vars(found.manifest).items() >= version.items()
+    assert len(found.rows("iterations")) > 0
 
 
 @pytest.mark.parametrize(
@@ -418,4 +413,4 @@ def _of_first_run() -> dict[str, pa.Table]:
 def test_the_manifest_has_the_keys_of_its_format(path: Path) -> None:
     values = json.loads((path / "manifest.json").read_text())
     assert list(values) == [*Manifest.__dataclass_fields__, "blake2b"]
-    assert values["bundle"] == 1
+    assert values["bundle"] == 2

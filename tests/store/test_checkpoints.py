@@ -17,7 +17,7 @@ from offpiste.store import documents, layout
 from offpiste.store.attempts import attempt_names, attempt_order, begin_attempt, read_attempts
 from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_object, newest_whole
 from offpiste.store.documents import checksum
-from offpiste.store.manifests import FORMAT, Foreign, manifest_names, read_manifest, write_manifest
+from offpiste.store.manifests import Foreign, manifest_names, read_manifest, write_manifest
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from tests.late_writer import every_sleep
@@ -191,7 +191,7 @@ def changed_key(data: bytes) -> bytes:
         (lambda _: b"12", "is truncated or damaged"),
         (lambda data: b"\xff" + data, "is truncated or damaged"),
         (changed_key, "is damaged: its checksum differs"),
-        (lambda data: data.replace(b'"format": 3', b'"format": 9'), "must have format 1 or 2 or 3, got 9"),
+        (lambda data: data.replace(b'"format": 3', b'"format": 9'), "must have format 3, got 9"),
     ],
     ids=["truncated", "empty", "a number", "not text", "one key changed", "of a later version"],
 )
@@ -585,7 +585,7 @@ IDENTITY = {"run_id": "freeway/rnd/seed-1", "protocol_fingerprint": "a" * 12, "m
 def claimed(folder: Folder, **identity: str) -> Checkpoints:
     """Return the checkpoints of a new attempt at a run of this identity, which run.json names."""
     stored = about(RunConfig()) | IDENTITY | identity
-    folder.put("run.json", json.dumps(stored).encode())
+    folder.put("run.json", json.dumps(documents.signed(stored)).encode())
     return Checkpoints(folder, begin_attempt(folder, {}), IDENTITY | identity)
 
 
@@ -612,12 +612,11 @@ def test_checkpoints_of_another_run_are_refused_and_nothing_is_changed(folder: F
     assert contents(folder) == before
 
 
-def test_manifests_of_an_older_version_name_no_run_and_are_restored(folder: Folder) -> None:
+def test_a_manifest_that_names_no_run_is_refused(folder: Folder) -> None:
     begun(folder).save(1, FIRST, {})
     assert not IDENTITY.keys() & manifest(folder).keys()
-    restored = claimed(folder).restore()
-    assert restored is not None
-    assert restored.objects == FIRST
+    with pytest.raises(Foreign, match=r"belongs to another run than run\.json: run_id None for 'freeway/rnd/seed-1'"):
+        claimed(folder).restore()
 
 
 def test_manifests_that_are_missing_after_a_first_checkpoint_are_refused(folder: Folder) -> None:
@@ -683,7 +682,7 @@ def test_an_entry_of_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, entr
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "run" / "objects").mkdir(parents=True)
     secret = {"name": "objects/x", "bytes": 6, "blake2b": checksum(b"secret")}
-    content = {"format": FORMAT, "step": 1, "attempt": "000001-abcdef", "objects": {"agent": secret | entry}}
+    content = {"format": layout.FORMAT, "step": 1, "attempt": "000001-abcdef", "objects": {"agent": secret | entry}}
     write_manifest(folder, "000000000001-000001-abcdef.json", content)
     with pytest.raises(
         CheckpointError, match=r"manifests/000000000001-000001-abcdef\.json is damaged: agent\.|setting"
@@ -695,7 +694,7 @@ def test_an_entry_of_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, entr
     "content", [{}, {"objects": []}, {"objects": {}, "step": -1}, {"objects": {"a": 1}, "step": 1}]
 )
 def test_a_manifest_without_step_or_objects_is_damaged(tmp_path: Path, content: dict[str, Any]) -> None:
-    write_manifest(Folder(tmp_path), "000000000001-000001-abcdef.json", {"format": FORMAT} | content)
+    write_manifest(Folder(tmp_path), "000000000001-000001-abcdef.json", {"format": layout.FORMAT} | content)
     with pytest.raises(CheckpointError, match=r"000001-abcdef\.json is damaged"):
         newest_whole(Folder(tmp_path))
 
@@ -722,9 +721,10 @@ def test_the_description_of_another_attempt_or_run_is_left_out(tmp_path: Path) -
     about_it = {"started_at": "", "start_step": 0, "host": "", "hardware": "", "threads": 1, "versions": "", "note": ""}
     first, second = (begin_attempt(folder, {"run_id": "one", **about_it}) for _ in range(2))
     foreign = begin_attempt(folder, {"run_id": "another", **about_it})
-    older = begin_attempt(folder, {})
-    folder.put(layout.attempt(older), json.dumps({**about_it, "attempt": ""}).encode())
-    assert [row["attempt"] for row in read_attempts(folder, "one")] == [first, second, older]
-    assert [row["attempt"] for row in read_attempts(folder)] == [first, second, foreign, older]
+    nameless = begin_attempt(folder, about_it)
+    unsigned = begin_attempt(folder, {})
+    folder.put(layout.attempt(unsigned), json.dumps({**about_it, "run_id": "one", "attempt": unsigned}).encode())
+    assert [row["attempt"] for row in read_attempts(folder, "one")] == [first, second]
+    assert [row["attempt"] for row in read_attempts(folder)] == [first, second, foreign, nameless]
     folder.put(layout.attempt(second), folder.get(layout.attempt(first)) or b"")
-    assert [row["attempt"] for row in read_attempts(folder, "one")] == [first, older]
+    assert [row["attempt"] for row in read_attempts(folder, "one")] == [first]

@@ -10,7 +10,7 @@ import pytest
 
 from offpiste.config import RunConfig
 from offpiste.errors import Damaged
-from offpiste.store import documents
+from offpiste.store import documents, layout
 from offpiste.store.documents import MAX_BYTES, StoredStatus, parse, read, read_run, read_status
 from offpiste.store.manifests import MAX_MANIFEST_BYTES
 from offpiste.store.run_folder import about
@@ -26,7 +26,7 @@ def of(table: str, **values: Any) -> Change:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda stored: stored.update(run_id="a\x1b[2Jb"), "run_id must be up to 1000 characters without control"),
+        (lambda stored: stored.update(run_id="a\x1b[2Jb"), "run_id must be 1 to 1000 characters without control"),
         (lambda stored: stored["config"].update(game="x\u202egnp"), "game must be 1 to 1000 characters without"),
         (lambda stored: stored["config"].update(game=""), "game must be 1 to 1000 characters"),
         (lambda stored: stored["config"].update(game="g" * 1001), "game must be 1 to 1000 characters"),
@@ -52,7 +52,7 @@ def of(table: str, **values: Any) -> Change:
 def test_a_run_json_is_refused_with_the_reason(tmp_path: Path, change: Change, reason: str) -> None:
     stored = about(RunConfig())
     change(stored)
-    Folder(tmp_path).put("run.json", json.dumps(stored).encode())
+    Folder(tmp_path).put("run.json", json.dumps(documents.signed(stored)).encode())
     with pytest.raises(Damaged) as refused:
         read_run(Folder(tmp_path))
     assert reason in str(refused.value)
@@ -86,14 +86,29 @@ def test_a_file_beyond_the_limit_is_refused_and_not_read(tmp_path: Path) -> None
         read_run(Folder(tmp_path))
 
 
-def test_a_run_json_that_was_changed_is_refused_and_one_of_an_older_version_has_no_checksum(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "seen"), [("format", "an older one"), ("format", 2), ("format", 4)])
+def test_a_folder_of_another_format_is_refused_with_what_to_do(tmp_path: Path, key: str, seen: Any) -> None:
+    stored = about(RunConfig()) | {key: seen, "offpiste": "0.0.9"}
+    if seen == "an older one":
+        del stored[key]
+    Folder(tmp_path).put("run.json", json.dumps(stored).encode())
+    with pytest.raises(Damaged) as refused:
+        read_run(Folder(tmp_path))
+    assert str(refused.value) == (
+        f"run.json in {tmp_path} must have format {layout.FORMAT}, got {seen}; read and resume the run with the "
+        "version of offpiste that wrote it (0.0.9), or train it again in another folder"
+    )
+
+
+def test_a_run_json_that_was_changed_or_has_no_checksum_is_refused(tmp_path: Path) -> None:
     folder, stored = Folder(tmp_path), about(RunConfig())
     folder.put("run.json", json.dumps(stored).encode())
-    old = read_run(folder)
+    with pytest.raises(Damaged, match="it has no checksum; restore it from a backup"):
+        read_run(folder)
     folder.put("run.json", json.dumps(documents.signed(stored), indent=1).encode())
-    assert read_run(folder) == old
-    assert old is not None
-    assert old.settings == RunConfig()
+    found = read_run(folder)
+    assert found is not None
+    assert found.settings == RunConfig()
     data = (folder.get("run.json") or b"").replace(b'"seed": 0', b'"seed": 1')
     folder.put("run.json", data)
     with pytest.raises(Damaged, match="its checksum differs; restore it from a backup"):
@@ -104,7 +119,7 @@ def test_a_setting_of_a_later_version_is_kept(tmp_path: Path) -> None:
     stored = about(RunConfig())
     stored["config"]["agent"]["double_q"] = True
     stored["later"] = 1
-    Folder(tmp_path).put("run.json", json.dumps(stored).encode())
+    Folder(tmp_path).put("run.json", json.dumps(documents.signed(stored)).encode())
     found = read_run(Folder(tmp_path))
     assert found is not None
     assert found.config["agent"]["double_q"] is True
@@ -127,7 +142,7 @@ def test_a_setting_of_a_later_version_is_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_status_is_refused_with_the_reason(tmp_path: Path, values: dict[str, Any], reason: str) -> None:
-    Folder(tmp_path).put("status.json", json.dumps(values).encode())
+    Folder(tmp_path).put("status.json", json.dumps(documents.signed(values)).encode())
     with pytest.raises(Damaged) as refused:
         read_status(Folder(tmp_path))
     assert reason in str(refused.value)

@@ -10,10 +10,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from offpiste.store import arrays, rows
+from offpiste import arrays, rows
+from offpiste.rows import LOGGED, REPRODUCIBLE, TABLES, AttemptRow, EpisodeRow, IterationRow, TimingRow
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import RecordLog, schema, to_parquet
-from offpiste.store.rows import LOGGED, REPRODUCIBLE, TABLES, AttemptRow, EpisodeRow, IterationRow, TimingRow
 
 TIMING = TimingRow(
     iteration=1,
@@ -40,8 +40,8 @@ def episode(number: int, **settings: Any) -> EpisodeRow:
         rooms_new=1,
         cells_visited=5,
         cells_new=4,
-        bonus_sum=None,
-        bonus_max=None,
+        intrinsic_sum=None,
+        intrinsic_max=None,
         clipped_share=None,
     )
     return dataclasses.replace(row, **settings)
@@ -125,7 +125,7 @@ def test_wall_clock_and_attempt_are_in_no_reproducible_table() -> None:
     ("table", "row"),
     [
         ("episodes", episode(1)),
-        ("episodes", episode(2, first_reward_step=0, bonus_sum=1e-300, bonus_max=0.1, clipped_share=0.0)),
+        ("episodes", episode(2, first_reward_step=0, intrinsic_sum=1e-300, intrinsic_max=0.1, clipped_share=0.0)),
         ("iterations", iteration(3)),
         ("timing", TIMING),
         ("attempts", AttemptRow("000001-ab", "2024-05-06", 7, "host", "cpu", 1, "torch 2", "a note: ε, –")),
@@ -217,7 +217,7 @@ def test_duckdb_reads_a_table_with_the_right_types(tmp_path: Path) -> None:
     file = tmp_path / "iterations.parquet"
     file.write_bytes(to_parquet("iterations", [dataclasses.asdict(iteration(number)) for number in (1, 2)]))
     found = query(
-        "select iteration, phase, complete, return_mean, bonus_mean, rooms_total "  # noqa: S608
+        "select iteration, phase, complete, return_mean, intrinsic_mean, rooms_total "  # noqa: S608
         f"from '{file}' order by iteration desc"
     )
     assert [str(kind) for kind in found.types] == ["BIGINT", "VARCHAR", "BOOLEAN", "DOUBLE", "DOUBLE", "BIGINT"]

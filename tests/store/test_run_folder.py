@@ -71,7 +71,7 @@ def test_a_run_with_a_setting_unknown_to_this_version_is_refused_with_its_name(f
     message = "no setting named 'agent.double_q'; known: adam_epsilon, batch_size, "
     found = mismatch(parse_run(stored), RunConfig())
     assert found.startswith(f"a run with settings unknown to this version: {message}")
-    folder.put("run.json", json.dumps(stored).encode())
+    folder.put("run.json", json.dumps(documents.signed(stored)).encode())
     with pytest.raises(ConfigError, match=message):
         read_config(folder)
 
@@ -105,7 +105,7 @@ def test_an_untrusted_folder_cannot_ask_for_more_than_a_machine_has(
     stored = about(RunConfig())
     for table, values in settings.items():
         stored["config"][table] |= values
-    folder.put("run.json", json.dumps(stored).encode())
+    folder.put("run.json", json.dumps(documents.signed(stored)).encode())
     with pytest.raises((Damaged, ConfigError), match=message):
         read_config(folder)
 
@@ -113,7 +113,7 @@ def test_an_untrusted_folder_cannot_ask_for_more_than_a_machine_has(
 def test_how_a_stored_run_was_trained_is_not_how_it_is_read(folder: Folder) -> None:
     stored = about(RunConfig(seed=3))
     stored["config"]["machine"] = {"threads": 10**6, "device": "cuda:99"}
-    folder.put("run.json", json.dumps(stored).encode())
+    folder.put("run.json", json.dumps(documents.signed(stored)).encode())
     assert read_config(folder) == RunConfig(seed=3)
     assert claim(folder, RunConfig(seed=3)).run_id == RunConfig(seed=3).run_id
 
@@ -144,10 +144,10 @@ def test_a_damaged_manifest_is_not_taken_for_a_dropped_replay(folder: Folder) ->
 
 
 def test_a_run_with_only_its_results_kept_is_refused_with_what_to_do(folder: Folder) -> None:
-    from offpiste.store.manifests import FORMAT, write_manifest
+    from offpiste.store.manifests import write_manifest
 
     agent = {"name": "objects/1", "bytes": 0, "blake2b": "0" * 32}
-    manifest = {"format": FORMAT, "step": 1, "attempt": "1", "objects": {"agent": agent}}
+    manifest = {"format": layout.FORMAT, "step": 1, "attempt": "1", "objects": {"agent": agent}}
     write_manifest(folder, "000000000001-1.json", manifest)
     with pytest.raises(CheckpointError, match="only the results were kept; train it again in another folder"):
         refuse_results_only(folder)

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offpiste.config import RunConfig
-from offpiste.store.run_folder import about
+from offpiste.store.documents import parse_run, signed
+from offpiste.store.run_folder import about, mark_finished
 from offpiste.store.storage import Folder
 from offpiste.study.plan import Study, make_study
 
@@ -42,5 +43,8 @@ def leave_status(
     """Write the status.json and run.json of a run in this state."""
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     content = {"state": state, "frames": frames, "at": at.isoformat(timespec="seconds"), "note": ""} | more
-    folder.put("status.json", json.dumps(content).encode())
-    folder.put("run.json", json.dumps(about(run) | {"offpiste": "0"}).encode())
+    stored = about(run) | {"offpiste": "0"}
+    folder.put("status.json", json.dumps(signed(content | parse_run(stored).identity)).encode())
+    folder.put("run.json", json.dumps(signed(stored)).encode())
+    if state == "finished":
+        mark_finished(folder, parse_run(stored).identity, frames, "000001-abcdef", frames, {})

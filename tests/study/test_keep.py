@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from offpiste.errors import CheckpointError, StoreError
+from offpiste.rows import TABLES
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
 from offpiste.run.video import render_episode
 from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_object
+from offpiste.store.documents import signed
 from offpiste.store.manifests import read_manifest
-from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
@@ -127,7 +128,7 @@ def test_nothing_of_an_unfinished_run_is_dropped(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     attempt = begin_attempt(folder, {})
     Checkpoints(folder, attempt).save(1, {"replay": b"1", "agent": b"2"}, {})
-    folder.put("status.json", json.dumps({"state": "paused", "attempt": attempt}).encode())
+    folder.put("status.json", json.dumps(signed({"state": "paused", "attempt": attempt})).encode())
     keep_results(folder)
     assert len(folder.list("objects")) == 2
     assert not holds_only_results(folder)

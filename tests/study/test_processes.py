@@ -219,6 +219,6 @@ def test_a_bonus_that_is_edited_during_a_study_pays_what_its_hash_says(make: Cal
     for folder in folders:
         run, rows = read_run(folder), from_parquet(folder.get("iterations.parquet") or b"")
         assert run is not None
-        assert (run.bonus_source, {row["bonus_mean"] for row in rows}) == (started_with, {1.0})
+        assert (run.bonus_source, {row["intrinsic_mean"] for row in rows}) == (started_with, {1.0})
     assert driver.start("run", "--slots", "1").wait(timeout=300) == 1, driver.log
     assert driver.log.count("is skipped: the folder holds a run of the bonus paying:Paying from before") == 3

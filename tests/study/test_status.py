@@ -7,6 +7,7 @@ import pytest
 
 from offpiste.config import RESULTS_VERSION
 from offpiste.store import layout
+from offpiste.store.documents import signed
 from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from offpiste.study import status
@@ -70,7 +71,7 @@ def test_a_run_of_another_results_version_is_done_only_if_accepted(tmp_path: str
     run = STUDY.runs[0]
     leave_status(store.below(run.run_id), run, "finished", 400)
     stored = about(run) | {"results_version": RESULTS_VERSION + 1}
-    store.below(run.run_id).put("run.json", json.dumps(stored).encode())
+    store.below(run.run_id).put("run.json", json.dumps(signed(stored)).encode())
     assert status.read_all(store, [run])[0].state == "failed"
     assert status.read_all(store, [run], accept_version=True)[0].state == "done"
 
@@ -97,7 +98,7 @@ def test_a_damaged_status_is_named_and_the_others_are_read(content: bytes, tmp_p
     leave_status(store.below(second.run_id), second, "finished", 400)
     bad, good = status.read_all(store, [first, second])
     assert (bad.state, good.state) == ("waiting", "done")
-    assert ("is damaged" in bad.note) == (content != b'{"state": "finished"}')
+    assert "is damaged" in bad.note
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"config": {}}', b"{" * 10**5])

@@ -13,12 +13,12 @@ import pytest
 
 from offpiste.errors import CheckpointError, ConfigError, MachineError, NotFinite, StoreError, Superseded
 from offpiste.parsing import to_dict
+from offpiste.rows import utc_now
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
-from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 from offpiste.study import status, task
 from offpiste.study.task import Outcome, Task, Watch, attempt_of_study, every, perform

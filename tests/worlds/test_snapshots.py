@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from offpiste import arrays
 from offpiste.config import WorldConfig
 from offpiste.errors import CheckpointError, ConfigError
 from offpiste.seeding import generator_state, stream
-from offpiste.store import arrays
 from offpiste.worlds.atari import AtariGame, known_games
 from offpiste.worlds.games import GAMES
 from tests.worlds.test_atari import FOR_SEVERAL_PLAYERS

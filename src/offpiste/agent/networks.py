@@ -11,10 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from offpiste.config import AgentConfig
+from offpiste.config import AgentConfig, value_network
 from offpiste.neural import SameConvolution, scale_pixels
-
-_KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
 
 
 class ValueNetwork(nn.Module):
@@ -30,13 +28,9 @@ class ValueNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self._outputs = (action_count, config.value_atoms)
-        channels, *size = state_shape
-        self.convolutions = nn.ModuleList()
-        for width, (kernel, stride) in zip(config.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
-            self.convolutions.append(SameConvolution(channels, width, kernel, stride, (size[0], size[1])))
-            channels = width
-            size = [math.ceil(length / stride) for length in size]
-        self.hidden = _linear(channels * size[0] * size[1], config.hidden_units, noise_scale)
+        convolutions, features = value_network(config, state_shape)
+        self.convolutions = nn.ModuleList(SameConvolution(*convolution) for convolution in convolutions)
+        self.hidden = _linear(features, config.hidden_units, noise_scale)
         self.head = _linear(config.hidden_units, math.prod(self._outputs), noise_scale)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):

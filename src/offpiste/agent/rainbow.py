@@ -17,8 +17,7 @@ from torch import Tensor
 
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, ExplorationConfig
-from offpiste.neural import adam_arrays, copy_parameters, load_adam, load_network, network_arrays
-from offpiste.store import layout
+from offpiste.neural import copy_parameters, load_module, save_module
 from offpiste.types import Batch
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -124,29 +123,32 @@ class Rainbow:
         """Copy the online network to the target network."""
         copy_parameters(self._online, self._target)
 
-    def weights(self) -> dict[str, NDArray[np.float32]]:
+    def weights(self) -> dict[str, NDArray[Any]]:
         """Return the online weights in float32, as plain arrays."""
-        return network_arrays(self._master)
+        return save_module(self._master)
 
     def state(self) -> dict[str, Any]:
         """Return online and target weights and Adam's moments as plain arrays."""
-        networks = network_arrays(self._master, layout.ONLINE) | network_arrays(self._target, "target/")
-        return networks | adam_arrays(self._optimizer, self._master, "adam/")
+        online = save_module(self._master, self._optimizer, "online/")
+        return online | save_module(self._target, prefix="target/")
 
     def load_weights(self, weights: Mapping[str, Any], prefix: str = "") -> None:
         """Set the online weights from `weights()`, or from `state()` with the prefix `online/`."""
-        load_network(self._master, weights, prefix)
-        if self._online is not self._master:
-            copy_parameters(self._master, self._online)
+        load_module(weights, self._master, prefix=prefix)
+        self._round_master()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore from `state()`."""
-        self.load_weights(state, layout.ONLINE)
-        load_network(self._target, state, "target/")
-        load_adam(self._optimizer, self._master, state, "adam/")
+        load_module(state, self._master, self._optimizer, "online/")
+        load_module(state, self._target, prefix="target/")
+        self._round_master()
 
     def _copy_of_master(self) -> ValueNetwork:
         return copy.deepcopy(self._master).to(_DTYPES[self.config.precision])  # type: ignore[no-any-return]
+
+    def _round_master(self) -> None:
+        if self._online is not self._master:
+            copy_parameters(self._master, self._online)
 
     def _descend(self, objective: Tensor) -> None:
         for parameter in self._online.parameters():
@@ -157,8 +159,7 @@ class Rainbow:
                 assert working.grad is not None  # noqa: S101 (for the type checker)
                 master.grad = working.grad.to(master.dtype)
         self._optimizer.step()
-        if self._online is not self._master:
-            copy_parameters(self._master, self._online)
+        self._round_master()
 
 
 def epsilon(config: ExplorationConfig, warmup_steps: int, step: int) -> float:

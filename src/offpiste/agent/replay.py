@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.sum_tree import SumTree
 from offpiste.config import AgentConfig
 from offpiste.errors import ConfigError
-from offpiste.store import arrays, layout
 from offpiste.types import Batch
 
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
-_COLUMNS = {"actions": "actions", "extrinsic": "extrinsic", "bonus": "intrinsic", "terminal": "terminal"}
-"""The columns of an entry beside its frame: key in a checkpoint, and attribute."""
+_COLUMNS = ("actions", "extrinsic", "intrinsic", "terminal")
+"""The columns of an entry beside its frame: attributes of the replay, and keys in a checkpoint."""
 
 
 class Replay:
@@ -52,7 +52,7 @@ class Replay:
         self.terminal = np.zeros(self._capacity, np.bool_)
         self.last_frame = np.zeros(self._capacity, np.bool_)
         """True for entries that are no steps but hold the last frame of a truncated episode."""
-        self._stored = _COLUMNS | ({"last_frame": "last_frame"} if bootstrap_at_limit else {})
+        self._stored = (*_COLUMNS, "last_frame") if bootstrap_at_limit else _COLUMNS
         self._memory: dict[str, NDArray[np.uint8]] = {}
         """The frames of the last batch of each reader."""
 
@@ -123,16 +123,16 @@ class Replay:
         return valid
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return, by key, the objects that are written once, each as a function that packs it.
+        """Return, by name, the parts that are written once, each as a function that packs it.
 
         A chunk packs to the same bytes for as long as all its entries are kept; rows of entries that were overwritten
         may differ later, and `load_state` ignores them.
         """
         parts: dict[str, Callable[[], bytes]] = {}
         for number in self._frames.chunks:
-            parts[layout.chunk(number)] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
+            parts[f"chunk/{number:08d}"] = lambda number=number: self._pack_chunk(number)  # type: ignore[misc]
         for number, dictionary in self._frames.dictionaries.items():
-            parts[layout.dictionary(number)] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
+            parts[f"dictionary/{number:08d}"] = lambda dictionary=dictionary: dictionary  # type: ignore[misc]
         return parts
 
     def state(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Replay:
         slots = self._frames.chunk_slots
         for name, data in immutable.items():
             kind, _, number = name.partition("/")
-            if kind == layout.DICTIONARY:
+            if kind == "dictionary":
                 dictionaries[int(number)] = data
                 continue
             chunk = arrays.unpack(data)
@@ -221,12 +221,12 @@ class Replay:
 
     def _columns(self, numbers: range | NDArray[np.int64]) -> dict[str, Any]:
         indices = np.asarray(numbers, np.int64) % self._capacity
-        return {name: getattr(self, attribute)[indices] for name, attribute in self._stored.items()}
+        return {name: getattr(self, name)[indices] for name in self._stored}
 
     def _load_columns(self, columns: Mapping[str, Any], numbers: range) -> None:
         kept = np.arange(max(numbers.start, self.added - self._capacity), numbers.stop)
-        for name, attribute in self._stored.items():
-            getattr(self, attribute)[kept % self._capacity] = columns[name][kept - numbers.start]
+        for name in self._stored:
+            getattr(self, name)[kept % self._capacity] = columns[name][kept - numbers.start]
 
     def _pack_chunk(self, number: int) -> bytes:
         chunk = self._frames.chunks[number]

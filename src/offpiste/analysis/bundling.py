@@ -4,7 +4,6 @@ What findings, curves and scores are made from is exact in it: all iterations, t
 joins them, and the step of the first reward. Names of machines are left out, for a bundle is there to be published.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,16 +17,15 @@ from numpy.typing import NDArray
 
 from offpiste.analysis.curves import WINDOWS, join, joined_windows
 from offpiste.analysis.results import load
-from offpiste.analysis.runs import LoadWarning, Run
+from offpiste.analysis.runs import VERSION, LoadWarning, Run, version_text
 from offpiste.analysis.sources import check_fingerprints
-from offpiste.config import RESULTS_VERSION
 from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
+from offpiste.rows import REPRODUCIBLE
 from offpiste.store import layout, parquet, records
 from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
 from offpiste.store.bundle_writer import write_bundle
 from offpiste.store.documents import read_run
-from offpiste.store.rows import REPRODUCIBLE
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
 
@@ -81,14 +79,14 @@ def bundle_stores(stores: Sequence[str | Path | Folder], out: str | Path) -> Bun
 
 
 def _read_part(folder: Folder) -> _Part:
-    bundle = open_bundle(folder, SUITE_VERSION)
+    bundle = open_bundle(folder)
     return _of_store(folder) if bundle is None else _of_bundle(bundle)
 
 
 def _of_bundle(bundle: Bundle) -> _Part:
     results = load(bundle.folder)
-    complete = {run.name for run in results.runs if run.complete}
-    left_out = [LoadWarning("left out", run.name, _unfinished(run)) for run in results.runs if not run.complete]
+    complete = {run.name for run in results.runs if not _why_not(run)}
+    left_out = [LoadWarning("left out", run.name, why) for run in results.runs if (why := _why_not(run))]
     left_out += [warning for warning in results.warnings if warning.where not in complete]
     warnings = [warning for warning in results.warnings if warning.where in complete]
     listed = [run for run in bundle.manifest.runs if run.name in complete]
@@ -167,19 +165,17 @@ THINNED: Mapping[str, Callable[[pa.Table], pa.Table]] = {
 
 
 def digest(rows: Mapping[str, pa.Table]) -> str:
-    """Return one hash of all rows of the reproducible tables of a run."""
-    hasher = hashlib.sha256()
+    """Return one hash of all columns of the reproducible tables of a run."""
+    found: dict[str, str] = {}
     for table in REPRODUCIBLE:
-        hasher.update(json.dumps(rows[table].to_pydict()).encode())
-    return hasher.hexdigest()
+        found |= records.column_digests(table, rows[table])
+    return records.one_digest(found)
 
 
 def _describe(run: Run, store: Folder) -> RunRow:
     """Return what a bundle says of a run; ValueError where the run cannot be in one."""
-    if not run.complete:
-        raise ValueError(_unfinished(run))
-    if run.settings["results_version"] != RESULTS_VERSION:
-        raise ValueError(f"it is of results version {run.settings['results_version']}, and this is {RESULTS_VERSION}")
+    if why := _why_not(run):
+        raise ValueError(why)
     folder = store if run.name == "." else store.below(run.name)
     stored = read_run(folder)
     if stored is None:
@@ -189,7 +185,12 @@ def _describe(run: Run, store: Folder) -> RunRow:
     return RunRow(run.name, json.dumps(config), run.bonus_source, stored.offpiste)
 
 
-def _unfinished(run: Run) -> str:
+def _why_not(run: Run) -> str:
+    """Return why a run cannot be in a bundle; empty if it can."""
+    if run.version != VERSION:
+        return f"it is of {version_text(run.version)}, and a bundle made here of {version_text(VERSION)}"
+    if run.complete:
+        return ""
     return f"it is at {run.frames:,} of {run.target_frames:,} frames, and only finished runs are bundled"
 
 

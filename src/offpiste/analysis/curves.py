@@ -23,7 +23,7 @@ from offpiste.analysis import stats
 from offpiste.analysis.records import Records
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import finished_iterations
-from offpiste.store.rows import MAX_COUNT, window_steps
+from offpiste.rows import MAX_COUNT, window_steps
 
 MAX_WINDOWS = 50
 """Of one run in a bundle, and points of a curve that is drawn from windows."""

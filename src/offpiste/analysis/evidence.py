@@ -21,7 +21,7 @@ from offpiste.analysis.names import ordered_games, ordered_methods
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.records import Records
 from offpiste.analysis.reference import Published
-from offpiste.analysis.runs import Run, arms_by_protocol, differences
+from offpiste.analysis.runs import VERSION, Run, arms_by_protocol, differences, version_text
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
@@ -194,6 +194,11 @@ _PROTOCOL = {table: to_dict(RunConfig())[table] for table in PROTOCOL_TABLES}
 def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
     """Take the runs of a store together, up to a frame or the end of the longest complete ones of each comparison."""
     ordered = _ordered(records.runs)
+    if len(versions := sorted({run.version for run in ordered})) > 1:
+        raise RunMismatch(
+            f"runs of {' and of '.join(map(version_text, versions))} cannot be compared, not even with --allow-mixed; "
+            "load them from stores and bundles of their own"
+        )
     runs = tuple(run for run in ordered if not run.variant)
     tuning = tuple(run for run in ordered if run.variant)
     comparisons, tried = _comparisons(runs), _comparisons(tuning)
@@ -230,12 +235,19 @@ def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: i
 
 
 def gather_apart(records: Records, store: str, *, frames: int | None = None) -> Evidence:
-    """Take the runs of a store together where they were made alike, and of the others each arm by itself."""
+    """Take the runs of a store together where they were made alike, and of the others each arm by itself.
+
+    Of several versions that of offpiste itself is taken together, or the newest where that is not among them.
+    """
     ordered = _ordered(records.runs)
     runs = tuple(run for run in ordered if not run.variant)
-    unlike = [group for group in _comparisons(runs) if differences(group)]
+    versions = {run.version for run in ordered}
+    main = VERSION if VERSION in versions else max(versions, default=VERSION)
+    unlike = [group for group in _comparisons([run for run in runs if run.version == main]) if differences(group)]
+    unlike += _comparisons([run for run in runs if run.version != main])
     aside = {run.name for group in unlike for run in group}
-    alike = replace(records, runs=tuple(run for run in records.runs if run.name not in aside))
+    kept = (run for run in records.runs if run.name not in aside and run.version == main)
+    alike = replace(records, runs=tuple(kept))
     apart = []
     for part, own in enumerate((own for group in unlike for own in arms_by_protocol(group)), start=1):
         found = gather(replace(records, runs=tuple(own)), store, frames=frames)

@@ -19,9 +19,9 @@ from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run
 from offpiste.analysis.sources import THREADS, BundleSource, Source
 from offpiste.errors import StoreError
+from offpiste.rows import MAX_COUNT, TABLES
 from offpiste.store.parquet import read_parquet
 from offpiste.store.records import check_values, schema
-from offpiste.store.rows import MAX_COUNT, TABLES
 
 _SQL_TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.bool_(): "BOOLEAN"}
 _RUN_COLUMNS = (

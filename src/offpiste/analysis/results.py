@@ -12,13 +12,12 @@ from offpiste.analysis.evidence import Evidence, gather
 from offpiste.analysis.findings import Verdict
 from offpiste.analysis.records import Records, Tables
 from offpiste.analysis.reference import Published
-from offpiste.analysis.runs import LoadWarning, Run
+from offpiste.analysis.runs import LoadWarning, Run, other_versions
 from offpiste.analysis.sources import Opened, read_bundle, read_store
 from offpiste.config import counted_steps
 from offpiste.errors import StoreError
 from offpiste.store.bundle import open_bundle
 from offpiste.store.storage import Folder
-from offpiste.worlds.registry import SUITE_VERSION
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +66,7 @@ def load(store: str | Path | Folder, *beside: str | Path | Folder) -> Results:
     sources = {name: source for each in opened for name, source in each.sources.items()}
     runs = [run for each in opened for run in each.runs]
     tables = Tables(runs, sources, [each.bundle for each in opened if each.bundle])
-    tables.warnings += [warning for each in opened for warning in each.warnings]
+    tables.warnings += [warning for each in opened for warning in (*each.warnings, *other_versions(each.runs))]
     locations = {each.location: "bundle" if each.bundle else "store" for each in opened}
     runs = _without_duplicates(_with_progress(runs, tables), list(locations), tables.warnings)
     tables.keep(runs)
@@ -120,7 +119,7 @@ def _without_duplicates(runs: Sequence[Run], stores: Sequence[str], warnings: li
 
 
 def _open(root: Folder, named: Callable[[str], str]) -> Opened:
-    bundle = open_bundle(root, SUITE_VERSION)
+    bundle = open_bundle(root)
     opened = read_store(root, named) if bundle is None else read_bundle(bundle, named)
     if not opened.runs and not opened.published and not opened.warnings:
         raise StoreError(f"there is no run below {root.location}; is it the folder that runs were written to?")

@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offpiste.config import PROTOCOL_TABLES, BonusConfig, flatten, later_defaults
+from offpiste.config import PROTOCOL_TABLES, RESULTS_VERSION, BonusConfig, flatten, later_defaults
 from offpiste.methods import RANDOM_PLAY
 from offpiste.store.documents import StoredRun
+from offpiste.worlds.registry import SUITE_VERSION
 
-PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version")
+PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version", "suite_version")
 """How the settings begin that every method shares."""
+VERSION = (RESULTS_VERSION, SUITE_VERSION)
+"""Of results and of the worlds and suites; runs of one version are never averaged or judged with those of another."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class LoadWarning:
 
     kind: str
     """missing run.json, damaged run.json, damaged status.json, damaged mark, damaged table, damaged checkpoint, damaged
-    import, not readable, folder not read, no records, not a number, duplicate run or bundle in a store."""
+    import, not readable, folder not read, no records, not a number, duplicate run, bundle in a store or another
+    version."""
     where: str
     message: str
 
@@ -41,7 +45,7 @@ class Run:
     protocol: str
     method_fingerprint: str
     settings: dict[str, Any]
-    """All of its settings, by dotted names, and the version of results."""
+    """All of its settings, by dotted names, and the versions of results and suite."""
     target_frames: int
     frames: int = 0
     """Done and recorded, as `config.counted_steps` counts: all of an iteration once its evaluation is over."""
@@ -54,6 +58,11 @@ class Run:
     def complete(self) -> bool:
         """Whether it has got to its end, the last evaluation included."""
         return self.has_reached(self.target_frames)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Of results and suite."""
+        return self.settings["results_version"], self.settings["suite_version"]
 
     @property
     def arm(self) -> str:
@@ -71,10 +80,12 @@ class Run:
         return int(self.settings["schedule.iteration_steps"] * self.settings["world.frame_skip"])
 
 
-def run_of(name: str, store: str, stored: StoredRun) -> Run:
-    """Return the run that a run.json describes."""
+def run_of(name: str, store: str, stored: StoredRun, suite_version: int = SUITE_VERSION) -> Run:
+    """Return the run that a run.json describes; its protocol names the version of the suite if that is another one."""
     config = stored.config
-    settings = later_defaults() | flatten(config) | {"results_version": stored.results_version}
+    versions = {"results_version": stored.results_version, "suite_version": suite_version}
+    settings = later_defaults() | flatten(config) | versions
+    suite = f" of suite {suite_version}" if suite_version != SUITE_VERSION else ""
     return Run(
         name=name,
         store=store,
@@ -82,12 +93,31 @@ def run_of(name: str, store: str, stored: StoredRun) -> Run:
         method=RANDOM_PLAY if plays_at_random(settings) else config["method"],
         variant=config.get("variant", ""),
         seed=config["seed"],
-        protocol=stored.protocol_fingerprint,
+        protocol=stored.protocol_fingerprint + suite,
         method_fingerprint=stored.method_fingerprint,
         settings=settings,
         target_frames=config["frames"],
         bonus_source=stored.bonus_source,
     )
+
+
+def other_versions(runs: Sequence[Run]) -> list[LoadWarning]:
+    """Return a label for each version of a store's runs that is not the present one."""
+    return [
+        LoadWarning(
+            "another version",
+            next(run.store for run in runs if run.version == version),
+            f"{count} of its runs are of {version_text(version)}, and this is {version_text(VERSION)}; their numbers "
+            "are shown apart, and neither averaged, compared nor judged with those of another version",
+        )
+        for version, count in sorted(Counter(run.version for run in runs).items())
+        if version != VERSION
+    ]
+
+
+def version_text(version: tuple[int, int]) -> str:
+    """Return a version of results and suite for people."""
+    return f"results version {version[0]} and suite version {version[1]}"
 
 
 def plays_at_random(settings: Mapping[str, Any]) -> bool:

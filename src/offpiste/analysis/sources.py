@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from offpiste import arrays
 from offpiste.analysis.reference import Published, read_imported
 from offpiste.analysis.runs import LoadWarning, Run, run_of
 from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
 from offpiste.errors import CheckpointError, ConfigError, Damaged, StoreError
-from offpiste.store import arrays, layout
+from offpiste.rows import LOGGED, TABLES
+from offpiste.store import layout
 from offpiste.store.attempts import read_attempts
 from offpiste.store.bundle import RUNS, Bundle
 from offpiste.store.documents import StoredRun, StoredStatus, checksum, parse, parse_run, read_run, read_status
@@ -25,7 +27,6 @@ from offpiste.store.finding import find_runs
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.parquet import check_parquet, conform, read_parquet
 from offpiste.store.records import cells_table, schema
-from offpiste.store.rows import LOGGED, TABLES
 from offpiste.store.run_folder import TableFile, finished_frames, finished_tables, read_table
 from offpiste.store.storage import Folder
 
@@ -35,8 +36,6 @@ _CURRENT = ("finished", "paused")
 """States in which the tables in a run's folder are as new as its checkpoints."""
 _UNFIT = (CheckpointError, KeyError, ValueError, TypeError, AttributeError, OverflowError, IndexError)
 """What objects may raise that are whole, but not ours."""
-_SINCE_FORMAT_2 = ("scalars", "cells")
-"""Tables that older runs lack; that is no damage."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +98,12 @@ class Source:
                 manifest = read_manifest(self.folder, name)
                 refuse_foreign(self.folder, name, manifest, identity)
                 objects = manifest["objects"]
-                if key not in objects and table in _SINCE_FORMAT_2:
-                    return None
                 found = arrays.unpack(read_object(self.folder, objects[key]))
                 if table == "cells":
                     return conform(cells_table(found), schema(table))
                 wanted = [key for key in sorted(objects) if key.startswith(layout.parts(table))]
                 parts = [read_object(self.folder, objects[key]) for key in wanted]
-                open_rows = found["open"].get(table, []) if table in _SINCE_FORMAT_2 else found["open"][table]
+                open_rows = found["open"][table]
                 tables = [read_parquet(part, schema(table)) for part in parts]
                 return conform(
                     pa.concat_tables([*tables, pa.Table.from_pylist(open_rows, schema(table))]), schema(table)
@@ -156,11 +153,15 @@ def read_bundle(bundle: Bundle, named: Callable[[str], str]) -> Opened:
     runs: dict[str, Run] = {}
     warnings: list[LoadWarning] = []
     for listed in bundle.manifest.runs:
-        about = asdict(listed) | rows[listed.name] | {"results_version": bundle.manifest.results_version}
+        about = (
+            asdict(listed)
+            | rows[listed.name]
+            | {"run_id": listed.name, "results_version": bundle.manifest.results_version}
+        )
         try:
             stored = parse_run(about | {"config": parse(about["config"].encode())})
             check_fingerprints(stored)
-            run = run_of(named(listed.name), bundle.folder.location, stored)
+            run = run_of(named(listed.name), bundle.folder.location, stored, bundle.manifest.suite_version)
         except (ValueError, ConfigError) as error:
             what = f"this version cannot use its settings: {error!s:.200}"
             warnings.append(LoadWarning("damaged run.json", named(listed.name), what))
@@ -173,8 +174,9 @@ def read_bundle(bundle: Bundle, named: Callable[[str], str]) -> Opened:
 def check_fingerprints(stored: StoredRun) -> RunConfig:
     """Return the settings of a run, all known and in range; ValueError where its fingerprints are not theirs."""
     config = stored.settings
+    protocol = protocol_settings(config, stored.results_version)
     for key, found, of_settings in (
-        ("protocol_fingerprint", stored.protocol_fingerprint, fingerprint(protocol_settings(config))),
+        ("protocol_fingerprint", stored.protocol_fingerprint, fingerprint(protocol)),
         ("method_fingerprint", stored.method_fingerprint, fingerprint(method_settings(config))),
     ):
         if found != of_settings:
@@ -213,7 +215,7 @@ def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | 
         if finished >= 0:
             tables = _usable_tables(folder, stored.identity, finished, name, warnings)
     except Damaged as error:
-        return None, [LoadWarning("damaged run.json", name, f"it does not say what the run is: {error}")]
+        return None, [LoadWarning("damaged run.json", name, str(error))]
     except StoreError as error:
         return None, [LoadWarning("not readable", name, str(error))]
     status = usable or StoredStatus()

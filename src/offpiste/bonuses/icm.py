@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays, scale_pixels
+from offpiste.neural import SameConvolution, load_module, save_module, scale_pixels
 from offpiste.parsing import Range
 
 _MAX_SIDE = 42
@@ -82,12 +82,11 @@ class Icm:
 
     def state(self) -> dict[str, Any]:
         """Return weights and Adam's moments as plain arrays."""
-        return network_arrays(self._network, "network/") | adam_arrays(self._optimizer, self._network, "adam/")
+        return save_module(self._network, self._optimizer, "network/")
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
-        load_network(self._network, state, "network/")
-        load_adam(self._optimizer, self._network, state, "adam/")
+        load_module(state, self._network, self._optimizer, "network/")
 
 
 class CuriosityNetwork(nn.Module):

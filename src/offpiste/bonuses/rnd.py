@@ -18,13 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, adam_arrays, load_adam, load_network, network_arrays
+from offpiste.neural import SameConvolution, load_module, save_module
 from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of the convolutions."""
-_OBSERVED = "pictures"
-"""The key of the number of frames observed, in a checkpoint."""
 _MAX_INPUT = 5.0
 _MIN_DEVIATION = 1e-8
 
@@ -66,13 +64,13 @@ class Rnd:
 
     def state(self) -> dict[str, Any]:
         """Return both networks, Adam's moments and the statistics as plain arrays."""
-        statistics = {_OBSERVED: self._observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
+        statistics = {"observed": self._observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
         return self._distillation.state() | statistics
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
         self._distillation.load_state(state)
-        self._observed = state[_OBSERVED]
+        self._observed = state["observed"]
         self._mean, self._squares = state["mean"].copy(), state["squares"].copy()
 
 
@@ -120,7 +118,7 @@ class RndReleased:
     def state(self) -> dict[str, Any]:
         """Return both networks, Adam's moments and the statistics as plain arrays and numbers."""
         return self._distillation.state() | {
-            _OBSERVED: self._observed,
+            "observed": self._observed,
             "mean": self._mean.copy(),
             "spread": self._spread.copy(),
             "loss_mean": self._loss_mean,
@@ -130,7 +128,7 @@ class RndReleased:
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
         self._distillation.load_state(state)
-        self._observed = state[_OBSERVED]
+        self._observed = state["observed"]
         self._mean, self._spread = state["mean"].copy(), state["spread"].copy()
         self._loss_mean, self._loss_spread = state["loss_mean"], state["loss_spread"]
 
@@ -166,14 +164,13 @@ class Distillation:
 
     def state(self) -> dict[str, Any]:
         """Return both networks and Adam's moments as plain arrays."""
-        networks = network_arrays(self.target, "target/") | network_arrays(self.predictor, "predictor/")
-        return networks | adam_arrays(self._optimizer, self.predictor, "adam/")
+        trained = save_module(self.predictor, self._optimizer, "predictor/")
+        return trained | save_module(self.target, prefix="target/")
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
-        load_network(self.target, state, "target/")
-        load_network(self.predictor, state, "predictor/")
-        load_adam(self._optimizer, self.predictor, state, "adam/")
+        load_module(state, self.predictor, self._optimizer, "predictor/")
+        load_module(state, self.target, prefix="target/")
 
     def _network(self, context: Context, hidden_layers: int) -> "FeatureNetwork":
         made = FeatureNetwork(context.frame_shape, self.features, hidden_layers, context.generator)

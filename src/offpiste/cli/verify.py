@@ -31,10 +31,9 @@ class Arguments:
 def main(arguments: Arguments) -> int:
     """Print what is damaged, and return 1 if anything is."""
     from offpiste.analysis.reference import read_imported
-    from offpiste.worlds.registry import SUITE_VERSION
 
     store = Folder(arguments.store)
-    bundle = open_bundle(store, SUITE_VERSION)
+    bundle = open_bundle(store)
     if bundle is not None:
         for table in bundle.tables:
             bundle.rows(table)  # raises StoreError
@@ -56,10 +55,8 @@ def main(arguments: Arguments) -> int:
         warn(f"{name}: {message}")
     damaged = len(lost) + len(wrong) + sum(bool(verified.damage) for verified in found)
     files, size = sum(verified.files for verified in found), sum(verified.bytes for verified in found)
-    unsigned = sum(verified.unsigned for verified in found)
-    without = f", {unsigned:,} of them without a recorded checksum" if unsigned else ""
     verdict = f"{damaged:,} damaged" if damaged else "all whole"
-    say(f"{len(names) + len(lost):,} runs: {verdict}; {files:,} files, {size / 1e9:.2f} GB{without}")
+    say(f"{len(names) + len(lost):,} runs: {verdict}; {files:,} files, {size / 1e9:.2f} GB")
     if damaged:
         warn(
             "training a run again writes damaged tables, marks and status.json anew, if its checkpoint is whole and "

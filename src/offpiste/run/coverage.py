@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.config import WorldConfig
-from offpiste.store.rows import UNKNOWN
+from offpiste.rows import UNKNOWN
 from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
 CoarseFrame = tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""One hash of a run's state and records: two runs are the same if their digests are equal."""
+"""Hashes of a run's state and records: two runs are the same if theirs are equal."""
 
 import hashlib
 import json
@@ -8,23 +8,33 @@ from typing import Any
 
 import numpy as np
 
+from offpiste import arrays
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
+from offpiste.rows import REPRODUCIBLE
 from offpiste.run.parts import new_replay
 from offpiste.seeding import stream
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.checkpoints import newest_whole, older_used, refuse_unfit
-from offpiste.store.records import read_records
-from offpiste.store.rows import REPRODUCIBLE
+from offpiste.store.records import column_digests, one_digest, read_records, to_table
 from offpiste.store.run_folder import read_config, refuse_results_only
 from offpiste.store.storage import Folder
 
+_OBJECTS = (layout.LOOP, layout.COVERAGE, layout.CELLS, layout.SCALARS, layout.AGENT, layout.BONUS)
+"""Those of which all is reproducible."""
+
 
 def digest(folder: Folder, warn: Callable[[str], None] = warnings.warn) -> str:
-    """Return one hash of all that is reproducible in a run's newest whole checkpoint; `warn` says if it is an old one.
+    """Return one hash of all that is reproducible in a run's newest whole checkpoint, as `digests` has it."""
+    return one_digest(digests(folder, warn))
 
-    That is weights, optimiser, decompressed frames, priorities, generators, the emulator, coverage, the bonus model and
-    the rows of the reproducible tables; wall clock, rates and attempts are left out.
+
+def digests(folder: Folder, warn: Callable[[str], None] = warnings.warn) -> dict[str, str]:
+    """Return a hash of each part of a run's newest whole checkpoint; `warn` says if it is an old one.
+
+    Parts are weights, the optimizer's arrays, decompressed frames, priorities, generators, the world, coverage, the
+    bonus's arrays, as OBJECT/NAME, and columns of the reproducible tables, as TABLE.COLUMN. Wall clock, rates and
+    attempts are left out.
     """
     config = read_config(folder)
     refuse_results_only(folder)
@@ -34,14 +44,14 @@ def digest(folder: Folder, warn: Callable[[str], None] = warnings.warn) -> str:
     if restored.broken:
         warn(older_used(restored.step, restored.broken))
     with refuse_unfit(folder):
-        return _digest(config, restored.objects)
+        return _digests(config, restored.objects)
 
 
-def _digest(config: RunConfig, objects: Mapping[str, bytes]) -> str:
-    hasher = hashlib.sha256()
-    for key in (layout.LOOP, layout.COVERAGE, layout.AGENT, layout.BONUS):
+def _digests(config: RunConfig, objects: Mapping[str, bytes]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key in _OBJECTS:
         if key in objects:
-            _hash_values(hasher, arrays.unpack(objects[key]))
+            found |= {f"{key}/{name}": _hash(value) for name, value in arrays.unpack(objects[key]).items()}
     state = arrays.unpack(objects[layout.REPLAY])
     if (held := len(state["tree/leaves"])) != config.agent.replay_capacity:  # before as much memory is asked for
         raise ValueError(
@@ -50,20 +60,20 @@ def _digest(config: RunConfig, objects: Mapping[str, bytes]) -> str:
     replay = new_replay(config, stream(0, "unused"))
     replay.load_state(state, layout.of_kinds(objects, *layout.REPLAY_KINDS))
     decoded = replay.decoded()
-    _hash_values(hasher, decoded)
+    found |= {f"{layout.REPLAY}/{name}": _hash(value) for name, value in decoded.items()}
+    frames = hashlib.sha256()
     for piece in np.array_split(decoded["numbers"], len(decoded["numbers"]) // 4096 + 1):
-        hasher.update(replay.frames_of(piece).tobytes())
+        frames.update(replay.frames_of(piece).tobytes())
+    found[f"{layout.REPLAY}/frames"] = frames.hexdigest()
     records = read_records(objects)
     for table in REPRODUCIBLE:
-        hasher.update(json.dumps(records.rows(table), sort_keys=True).encode())
+        found |= column_digests(table, to_table(table, records.rows(table)))
+    return found
+
+
+def _hash(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    hasher = hashlib.sha256(f"{value.dtype} {value.shape}".encode())
+    hasher.update(np.ascontiguousarray(value).tobytes())
     return hasher.hexdigest()
-
-
-def _hash_values(hasher: Any, values: dict[str, Any]) -> None:
-    for key in sorted(values):
-        value = values[key]
-        if isinstance(value, np.ndarray):
-            hasher.update(f"{key} {value.dtype} {value.shape}".encode())
-            hasher.update(np.ascontiguousarray(value).tobytes())
-        else:
-            hasher.update(f"{key} {json.dumps(value, sort_keys=True)}".encode())

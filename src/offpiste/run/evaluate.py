@@ -4,13 +4,14 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
+from offpiste import arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.parts import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.checkpoints import newest_objects, refuse_unfit
 from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder

@@ -21,7 +21,6 @@ from offpiste.errors import NotFinite
 from offpiste.run.parts import build_bonus, new_agent, new_replay
 from offpiste.run.tracker import Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
-from offpiste.store import layout
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.play import take_step
@@ -124,34 +123,34 @@ class Loop:
         return self.tracker.count_evaluation(take_step(world, action, episode_step=self.tracker.episode.steps))
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return copies of the mutable state by checkpoint object: loop, agent, replay and bonus."""
+        """Return copies of the mutable state by part: loop, coverage, cells, scalars, agent, replay and bonus."""
         state = self.tracker.state()
-        state[layout.LOOP] |= {
+        state["loop"] |= {
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
-            "game": np.frombuffer(self.world.snapshot(), np.uint8),
+            "world": np.frombuffer(self.world.snapshot(), np.uint8),
         }
         if scale := self.intrinsic_scale.state():
-            state[layout.LOOP]["intrinsic_scale"] = scale
+            state["loop"]["intrinsic_scale"] = scale
         if self.config.schedule.evaluation_steps:
-            state[layout.LOOP]["evaluation_game"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
-        state |= {layout.AGENT: self.agent.state(), layout.REPLAY: self.replay.state()}
-        return state if self.bonus is None else state | {layout.BONUS: self.bonus.state()}
+            state["loop"]["evaluation_world"] = np.frombuffer(self._evaluation_world.snapshot(), np.uint8)
+        state |= {"agent": self.agent.state(), "replay": self.replay.state()}
+        return state if self.bonus is None else state | {"bonus": self.bonus.state()}
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
-        """Return the write-once objects by key, each as a function that serialises it where it is not saved yet."""
+        """Return the write-once parts by name, each as a function that serialises it where it is not saved yet."""
         return self.replay.immutable()
 
     def load_state(self, state: Mapping[str, dict[str, Any]], immutable: Mapping[str, bytes]) -> None:
         """Restore from `state()` and the bytes of `immutable()`."""
-        loop = state[layout.LOOP]
+        loop = state["loop"]
         self.tracker.load_state(state)
         for name, draws in self._streams.items():
             restore_generator(draws, loop["generators"][name.replace(" ", "_")])
-        self.world.restore(loop["game"].tobytes())
+        self.world.restore(loop["world"].tobytes())
         if self.config.schedule.evaluation_steps:
-            self._evaluation_world.restore(loop["evaluation_game"].tobytes())
+            self._evaluation_world.restore(loop["evaluation_world"].tobytes())
         self.intrinsic_scale.load_state(loop.get("intrinsic_scale", {}))
-        self.agent.load_state(state[layout.AGENT])
-        self.replay.load_state(state[layout.REPLAY], immutable)
+        self.agent.load_state(state["agent"])
+        self.replay.load_state(state["replay"], immutable)
         if self.bonus is not None:
-            self.bonus.load_state(state[layout.BONUS])
+            self.bonus.load_state(state["bonus"])

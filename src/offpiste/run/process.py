@@ -14,7 +14,7 @@ import offpiste
 from offpiste.config import RESULTS_VERSION, MachineConfig
 from offpiste.errors import MachineError
 from offpiste.neural import accept_read_only_arrays
-from offpiste.store.rows import AttemptRow, utc_now
+from offpiste.rows import AttemptRow, utc_now
 
 _LIBRARIES = ("torch", "numpy", "ale-py", "opencv-python-headless", "zstandard")
 

@@ -9,14 +9,6 @@ import numpy as np
 from offpiste.agent.mixing import clip_extrinsic
 from offpiste.agent.rainbow import Update
 
-_KEYS = {
-    "intrinsic": "bonuses",
-    "intrinsic_sum": "bonus_sum",
-    "intrinsic_max": "bonus_max",
-    "max_q_sum": "greatest_q_sum",
-}
-"""Attributes that a checkpoint stores under another key, with that key."""
-
 
 @dataclass
 class EpisodeStatistics:
@@ -52,14 +44,14 @@ class EpisodeStatistics:
             "game_return": self.game_return,
             "clipped_return": self.clipped_return,
             "first_reward_step": self.first_reward_step,
-            "bonus_sum": self.intrinsic_sum if with_bonus else None,
-            "bonus_max": self.intrinsic_max,
+            "intrinsic_sum": self.intrinsic_sum if with_bonus else None,
+            "intrinsic_max": self.intrinsic_max,
             "clipped_share": self.clipped_sums / self.steps if with_bonus else None,
         }
 
     def state(self) -> dict[str, Any]:
-        """Return copies of all attributes, by their keys in a checkpoint."""
-        return {_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        """Return copies of all attributes."""
+        return asdict(self)
 
 
 @dataclass
@@ -109,14 +101,14 @@ class IterationStatistics:
             "return_max": max(returns) if returns else None,
             "updates": self.updates,
             "loss_mean": self._per_update(self.loss_sum),
-            "greatest_q_mean": self._per_update(self.max_q_sum),
+            "max_q_mean": self._per_update(self.max_q_sum),
             "target_mass_low": self._per_update(self.mass_low_sum),
             "target_mass_high": self._per_update(self.mass_high_sum),
-            "bonus_mean": float(intrinsic.mean()) if self.intrinsic else None,
-            "bonus_q05": low,
-            "bonus_q50": middle,
-            "bonus_q95": high,
-            "bonus_max": float(intrinsic.max()) if self.intrinsic else None,
+            "intrinsic_mean": float(intrinsic.mean()) if self.intrinsic else None,
+            "intrinsic_q05": low,
+            "intrinsic_q50": middle,
+            "intrinsic_q95": high,
+            "intrinsic_max": float(intrinsic.max()) if self.intrinsic else None,
             "clipped_share": self.clipped_sums / self.steps if self.intrinsic else None,
         }
 
@@ -124,14 +116,8 @@ class IterationStatistics:
         return total / self.updates if self.updates else None
 
     def state(self) -> dict[str, Any]:
-        """Return all attributes but `intrinsic`, which is kept as an array, by their keys in a checkpoint."""
+        """Return copies of all attributes but `intrinsic`, which a checkpoint holds as an array."""
         values = vars(self) | {"returns": [*self.returns], "factors": {**self.factors}}
         if not self.factors:
             del values["factors"]
-        return {_KEYS.get(name, name): value for name, value in values.items() if name != "intrinsic"}
-
-
-def attributes(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `state()` of either, by the names of the attributes."""
-    names = {key: name for name, key in _KEYS.items()}
-    return {names.get(key, key): value for key, value in state.items()}
+        return {name: value for name, value in values.items() if name != "intrinsic"}

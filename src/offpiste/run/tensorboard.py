@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from offpiste.errors import StoreError
-from offpiste.store.rows import EpisodeRow, IterationRow, ScalarRow
+from offpiste.rows import EpisodeRow, IterationRow, ScalarRow
 from offpiste.store.storage import Folder
 from offpiste.store.tags import tagged
 

@@ -15,26 +15,25 @@ from offpiste.agent.rainbow import Update, epsilon
 from offpiste.bonuses.base import Bonus, LoggingBonus, Product, fault_of_scalars
 from offpiste.config import RunConfig, counted_steps
 from offpiste.errors import NotFinite
+from offpiste.rows import EpisodeRow, IterationRow, window_steps
 from offpiste.run.coverage import NOT_COUNTED, Coverage
-from offpiste.run.statistics import EpisodeStatistics, IterationStatistics, attributes
-from offpiste.store import layout
-from offpiste.store.rows import EpisodeRow, IterationRow, window_steps
+from offpiste.run.statistics import EpisodeStatistics, IterationStatistics
 from offpiste.types import Transition
 from offpiste.worlds.base import World
 from offpiste.worlds.registry import location
 
 _SCALARS = {
     "loss": "loss_mean",
-    "max_q": "greatest_q_mean",
+    "max_q": "max_q_mean",
     "target_mass_low": "target_mass_low",
     "target_mass_high": "target_mass_high",
     "return": "return_mean",
     "episodes": "episodes",
-    "intrinsic/mean": "bonus_mean",
-    "intrinsic/q05": "bonus_q05",
-    "intrinsic/q50": "bonus_q50",
-    "intrinsic/q95": "bonus_q95",
-    "intrinsic/max": "bonus_max",
+    "intrinsic/mean": "intrinsic_mean",
+    "intrinsic/q05": "intrinsic_q05",
+    "intrinsic/q50": "intrinsic_q50",
+    "intrinsic/q95": "intrinsic_q95",
+    "intrinsic/max": "intrinsic_max",
     "clipped_share": "clipped_share",
     "cells": "cells_total",
     "rooms": "rooms_total",
@@ -189,36 +188,33 @@ class Tracker:
         )
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """Return, by object of the checkpoint, all counters and statistics as plain values and arrays."""
+        """Return, by part, all counters and statistics as plain values and arrays."""
         loop = {
             "training_steps": self.training_steps,
             "all_steps": self.all_steps,
             "iteration": self.iteration,
             "episodes": {**self.episodes},
             "phase": self.phase,
-            "playing": not self.between_episodes,
             "episode": self.episode.state(),
-            "tallies": {phase: iteration.state() for phase, iteration in self._iterations.items()},
-            "bonuses": np.asarray(self._iterations["train"].intrinsic, np.float64),
+            "iterations": {phase: iteration.state() for phase, iteration in self._iterations.items()},
+            "intrinsic": np.asarray(self._iterations["train"].intrinsic, np.float64),
         }
-        window = self._window.state() | {"bonuses": np.asarray(self._window.intrinsic, np.float64)}
+        window = self._window.state() | {"intrinsic": np.asarray(self._window.intrinsic, np.float64)}
         coverage, cells = self.coverage.state(), self.coverage.cells()
-        return {layout.LOOP: loop, layout.SCALARS: window, layout.COVERAGE: coverage, layout.CELLS: cells}
+        return {"loop": loop, "scalars": window, "coverage": coverage, "cells": cells}
 
     def load_state(self, state: Mapping[str, dict[str, Any]]) -> None:
         """Restore from `state()`."""
-        loop = state[layout.LOOP]
+        loop = state["loop"]
         self.training_steps = loop["training_steps"]
         self.all_steps = loop["all_steps"]
         self.iteration = loop["iteration"]
         self.episodes = {**loop["episodes"]}
         self.phase = loop["phase"]
-        self.episode = EpisodeStatistics(**attributes(loop["episode"]))
-        self._iterations = {phase: IterationStatistics(**attributes(one)) for phase, one in loop["tallies"].items()}
-        self._iterations["train"].intrinsic = loop["bonuses"].tolist()
-        self.coverage.load_state(state[layout.COVERAGE])
-        if layout.SCALARS in state:  # neither is in checkpoints of format 1
-            window = state[layout.SCALARS]
-            self._window = IterationStatistics(**attributes({**window, "bonuses": window["bonuses"].tolist()}))
-        if layout.CELLS in state:
-            self.coverage.load_cells(state[layout.CELLS])
+        self.episode = EpisodeStatistics(**loop["episode"])
+        self._iterations = {phase: IterationStatistics(**one) for phase, one in loop["iterations"].items()}
+        self._iterations["train"].intrinsic = loop["intrinsic"].tolist()
+        window = state["scalars"]
+        self._window = IterationStatistics(**{**window, "intrinsic": window["intrinsic"].tolist()})
+        self.coverage.load_state(state["coverage"])
+        self.coverage.load_cells(state["cells"])

@@ -11,9 +11,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from offpiste import arrays
 from offpiste.bonuses.registry import source_digest
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
+from offpiste.rows import LOGGED, AttemptRow, EpisodeRow, IterationRow, ScalarRow, TimingRow, utc_now
 from offpiste.run.blame import blaming
 from offpiste.run.loop import Loop
 from offpiste.run.process import about_this_process, prepare, slurm_job
@@ -21,13 +23,12 @@ from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.run.tensorboard import TensorBoard
 from offpiste.run.tracker import Step
 from offpiste.seeding import stream
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt, describe_attempt, read_attempts, withdraw_attempt
 from offpiste.store.checkpoints import Checkpoints, Saved, refuse_unfit
 from offpiste.store.documents import checksum, signed
 from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, cells_parquet, read_records, to_parquet
-from offpiste.store.rows import LOGGED, AttemptRow, EpisodeRow, IterationRow, ScalarRow, TimingRow, utc_now
 from offpiste.store.run_folder import (
     claim,
     finished_frames,

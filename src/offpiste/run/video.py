@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from offpiste import arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.bonuses.base import Bonus, Transition
 from offpiste.bonuses.registry import is_declared
@@ -28,7 +29,7 @@ from offpiste.run.evaluate import agent_from, evaluation_policy, read_kept, weig
 from offpiste.run.parts import build_bonus
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.checkpoints import refuse_unfit
 from offpiste.store.outputs import replacing
 from offpiste.store.run_folder import read_config
@@ -72,7 +73,7 @@ def render_episode(
     config = replace(config, machine=replace(config.machine, device="cpu"))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
-    bonus = build_bonus(config, world, stream(seed, "film bonus"))
+    bonus = build_bonus(config, world, stream(seed, "video bonus"))
     weights = weights_key(iteration)
     model = layout.BONUS if iteration is None else layout.milestone(iteration, "bonus")
     found = read_kept(folder, [weights] if bonus is None else [weights, model], iteration, warn)
@@ -165,7 +166,7 @@ def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int)
 def frames_per_second(folder: Folder) -> int:
     """Return the agent steps per second of video: the speed at which a person plays."""
     config = read_config(folder)
-    game = open_world(config.game, config.world, stream(0, "film"), config.seed)
+    game = open_world(config.game, config.world, stream(0, "video"), config.seed)
     return int(game.metadata["render_fps"]) // config.world.frame_skip
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
+from offpiste.rows import AttemptRow
 from offpiste.store import documents, layout
-from offpiste.store.rows import AttemptRow
 from offpiste.store.storage import Folder
 
 _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
@@ -71,10 +71,11 @@ def read_attempt(folder: Folder, attempt: str, run_id: str = "") -> dict[str, An
     values = documents.unsigned(documents.read(folder, layout.attempt(attempt)) or {})
     if "started_at" not in values and values.get("note") != DISCARDING:
         raise ValueError("it does not describe an attempt")
-    if other := documents.differing(values, {"run_id": run_id} if run_id else {}):
+    named = run_id and values.get("note") != DISCARDING  # what deletes a run may not know which it was
+    if other := documents.differing(values, {"run_id": run_id} if named else {}):
         raise ValueError(f"it belongs to another run: {other}")
-    if values.get("attempt") not in (None, "", attempt):  # of older versions until the attempt began to train
-        raise ValueError(f"it is that of the attempt {values['attempt']!r:.100}")
+    if values.get("attempt") != attempt:
+        raise ValueError(f"it is that of the attempt {values.get('attempt')!r:.100}")
     return values
 
 

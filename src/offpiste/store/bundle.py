@@ -9,20 +9,20 @@ import hashlib
 import io
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from offpiste.config import RESULTS_VERSION, CountOrZero
+from offpiste.config import CountOrZero
 from offpiste.errors import ConfigError, StoreError
 from offpiste.parsing import Pattern, Range, from_dict
 from offpiste.store import layout, parquet, records
 from offpiste.store.documents import Name, RunName, parse, unsigned
 from offpiste.store.storage import Folder
 
-FORMAT = 1
+FORMAT = 2
 TABLES = ("iterations", "episodes", "scalars", "attempts", "cells")
 """Tables of the records in a bundle; one without `cells` is read too."""
 RUNS = "runs"
@@ -63,7 +63,10 @@ class ListedRun:
     method_fingerprint: Fingerprint
     """As in `run.json`."""
     digest: Sha256
-    """SHA-256 of all rows of its `episodes` and `iterations`, before thinning."""
+    """SHA-256 of its `episodes` and `iterations`, before thinning."""
+    digest_form: Literal["columns", "rows"] = "columns"
+    """Of what: of hashes of each column that is not empty; or, in bundles that had format 1, of all rows at once, which
+    is not comparable."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Manifest:
     """The content of `manifest.json`."""
 
     bundle: int
-    """The format: 1."""
+    """The format: 2."""
     suite_version: int
     """Version of the worlds and suites that the runs belong to."""
     results_version: int
@@ -144,8 +147,8 @@ def schema(table: str) -> pa.Schema:
     return records.schema(table).insert(0, pa.field("run", pa.string(), nullable=False))
 
 
-def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
-    """Return the bundle in a folder, or None if there is none; refuse one of another version."""
+def open_bundle(folder: Folder) -> Bundle | None:
+    """Return the bundle in a folder, or None if there is none; its runs may be of any results and suite version."""
     data = folder.get(layout.BUNDLE, MAX_MANIFEST_BYTES + 1)
     where = f"the bundle {folder.location}"
     if data is None:
@@ -153,14 +156,15 @@ def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
             raise StoreError(f"{where} has lost {layout.BUNDLE}, which says what is in it; download it again")
         return None
     try:
-        values = unsigned(parse(data, MAX_MANIFEST_BYTES))
+        values = parse(data, MAX_MANIFEST_BYTES)
         if "bundle" not in values:
             raise ValueError("it must be a table with the key 'bundle'")
-        if values["bundle"] != FORMAT:
+        if values["bundle"] != FORMAT or values["bundle"] is True:
             raise StoreError(
-                f"{where} must have format {FORMAT}, got {values['bundle']!r:.20}; install a newer offpiste"
+                f"{where} must have format {FORMAT}, got {values['bundle']!r:.20}; read it with the version of "
+                f"offpiste that wrote it ({values.get('offpiste', 'unknown')!s:.40})"
             )
-        manifest = from_dict(Manifest, values)
+        manifest = from_dict(Manifest, unsigned(values))
         if len({run.name for run in manifest.runs}) < len(manifest.runs):
             raise ValueError("it must list each run once")
         names = [file.name for file in manifest.files]
@@ -168,15 +172,6 @@ def open_bundle(folder: Folder, suite_version: int) -> Bundle | None:
             raise ValueError("it must list each of its files once")
     except (ValueError, ConfigError) as error:
         raise StoreError(f"{where} has a damaged {layout.BUNDLE}: {error!s:.200}; download it again") from None
-    for what, found, expected in (
-        ("results", manifest.results_version, RESULTS_VERSION),
-        ("suite", manifest.suite_version, suite_version),
-    ):
-        if found != expected:
-            raise StoreError(
-                f"{where} must have {what} version {expected}, got {found}, whose numbers are not comparable; read it "
-                f"with offpiste {manifest.offpiste}, which wrote it, or run its study again with this version"
-            )
     return Bundle(folder, manifest)
 
 

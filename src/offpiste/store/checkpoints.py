@@ -4,7 +4,7 @@ Object names hold step and attempt, so attempts never overwrite each other. A ma
 each object; a checkpoint is whole if all of them match. The newest whole checkpoint is restored. If there are manifests
 but no whole checkpoint, that is an error which names the broken files, never a silent restart from step 0; and so it is
 if manifests are missing once a first checkpoint was completed. A manifest names its run, as run.json does: another
-run's checkpoints are refused. Manifests of older versions name none.
+run's checkpoints are refused.
 
 The attempt number is a fencing token: a process may sleep for hours and wake after a newer attempt has finished the
 run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
@@ -22,7 +22,6 @@ from offpiste.store import layout
 from offpiste.store.attempts import attempt_names, attempt_order
 from offpiste.store.documents import checksum, read_run
 from offpiste.store.manifests import (
-    FORMAT,
     is_whole,
     list_manifests,
     memory_bytes,
@@ -81,7 +80,7 @@ class Checkpoints:
         entries, written = self._write_objects(step, mutable, immutable)
         self.stop_if_superseded()  # writing the objects may have taken minutes
         manifest = f"{step:012d}-{self._attempt}.json"
-        about = {"format": FORMAT, "step": step, "attempt": self._attempt, **self._identity}
+        about = {"format": layout.FORMAT, "step": step, "attempt": self._attempt, **self._identity}
         write_manifest(self._folder, manifest, {**about, "objects": entries})
         # An attempt that begins after this check restores from the manifest above, whose objects are all kept.
         self.stop_if_superseded()

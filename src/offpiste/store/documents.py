@@ -61,8 +61,8 @@ class StoredRun:
     method_fingerprint: Name
     results_version: Annotated[int, Range(min=0, max=10**6)]
     offpiste: Name
+    run_id: Name
     bonus_source: Name | None = None
-    run_id: NameOrEmpty = ""
 
     @property
     def settings(self) -> RunConfig:
@@ -131,7 +131,16 @@ _TABLES: dict[str, type[Any]] = {
 def read_run(folder: Folder) -> StoredRun | None:
     """Return what run.json says, or None if there is none; raise `Damaged` if it cannot be used."""
     values = read(folder, layout.RUN)
-    return None if values is None else _refused(folder, layout.RUN, lambda: parse_run(unsigned(values)))
+    if values is None:
+        return None
+    if values.get("format") != layout.FORMAT:
+        found = values.get("format", "an older one")
+        raise Damaged(
+            f"{layout.RUN} in {folder.location} must have format {layout.FORMAT}, got {found!s:.20}; read and resume "
+            f"the run with the version of offpiste that wrote it ({values.get('offpiste', 'unknown')!s:.40}), or train "
+            "it again in another folder"
+        )
+    return _refused(folder, layout.RUN, lambda: parse_run(unsigned(values)))
 
 
 def read_status(folder: Folder, identity: Mapping[str, str] | None = None) -> StoredStatus:
@@ -139,7 +148,9 @@ def read_status(folder: Folder, identity: Mapping[str, str] | None = None) -> St
 
     With the identity of the run, that of another run is refused.
     """
-    values = read(folder, layout.STATUS) or {}
+    values = read(folder, layout.STATUS)
+    if values is None:
+        return StoredStatus()
     return _refused(folder, layout.STATUS, lambda: _parse_status(unsigned(values), identity or {}))
 
 
@@ -195,17 +206,19 @@ def signed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsigned(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table without its checksum; ValueError if that differs. Files of older versions have none."""
+    """Return a table without its checksum; ValueError if that is missing or differs."""
+    if "blake2b" not in values:
+        raise ValueError("it has no checksum")
     plain = {key: value for key, value in values.items() if key != "blake2b"}
-    if "blake2b" in values and values["blake2b"] != checksum(json.dumps(plain).encode()):
+    if values["blake2b"] != checksum(json.dumps(plain).encode()):
         raise ValueError("its checksum differs")
     return plain
 
 
 def differing(values: Mapping[str, Any], identity: Mapping[str, str]) -> str:
-    """Return how a file names another run than this one, or "" if it does not; files of older versions name none."""
-    wrong = [key for key, value in identity.items() if key in values and values[key] != value]
-    return ", ".join(f"{key} {values[key]!r:.200} for {identity[key]!r}" for key in wrong)
+    """Return how a file names another run than this one, or "" if it does not."""
+    wrong = [key for key, value in identity.items() if values.get(key) != value]
+    return ", ".join(f"{key} {values.get(key)!r:.200} for {identity[key]!r}" for key in wrong)
 
 
 def _parse_status(values: Mapping[str, Any], identity: Mapping[str, str]) -> StoredStatus:
@@ -214,7 +227,7 @@ def _parse_status(values: Mapping[str, Any], identity: Mapping[str, str]) -> Sto
     status = from_dict(StoredStatus, known(StoredStatus, values))
     if status.written_at is not None and status.written_at.tzinfo is None:
         raise ValueError("at must have a time zone")
-    if values and not status.state:
+    if not status.state:
         raise ValueError("it says no state")
     return status
 

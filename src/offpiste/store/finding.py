@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offpiste.errors import StoreError
+from offpiste.rows import TABLES
 from offpiste.store import layout
 from offpiste.store.documents import RUN_NAME
-from offpiste.store.rows import TABLES
 from offpiste.store.storage import NO_NAME, Folder
 
 MAX_LEVELS = 32

@@ -18,6 +18,8 @@ tries.json      how often a study tried the run since its newest checkpoint, and
 from collections.abc import Mapping
 from typing import TypeVar
 
+FORMAT = 3
+"""Of a run's folder: the names below, and what is in the objects. Folders of formats 1 and 2 are refused."""
 RUN, STATUS, RESULTS, QUARANTINE = "run.json", "status.json", "results.json", "quarantine.json"
 CHECKPOINTED, DISCARDED = "checkpointed.json", "discarded.json"
 PUBLISHED = "published"
@@ -30,11 +32,12 @@ ATTEMPTS, MANIFESTS, OBJECTS, FINISHED_TABLES = "attempts", "manifests", "object
 LOOP, COVERAGE, AGENT, REPLAY, BONUS = "loop", "coverage", "agent", "replay", "bonus"
 SCALARS, CELLS = "scalars", "cells"
 STATE = (LOOP, COVERAGE, SCALARS, CELLS, AGENT, REPLAY, BONUS)
-"""Mutable objects: the loop's state, written with every checkpoint."""
+"""Mutable objects: the parts of `Loop.state()`, written with every checkpoint."""
 RECORDS = "records"
 """The rows since the last part; mutable, too."""
 PART, CHUNK, DICTIONARY, MILESTONE = "part", "chunk", "dictionary", "kept"
-"""Kinds of immutable objects, written once; the kind is the part of a key before its first slash."""
+"""Kinds of immutable objects, written once; the kind is the part of a key before its first slash. Chunks and
+dictionaries are named as the replay names them."""
 REPLAY_KINDS = (CHUNK, DICTIONARY)
 RESULT_KINDS = (MILESTONE, BONUS)
 """Kept of a finished run if only its results are, beside the agent's weights."""
@@ -46,16 +49,6 @@ MILESTONES = (1, 10, 50, 100, 150, 200)
 """Iterations after which weights and bonus model are saved and never deleted."""
 
 _Value = TypeVar("_Value")
-
-
-def chunk(number: int) -> str:
-    """Return the key of a replay chunk."""
-    return f"{CHUNK}/{number:08d}"
-
-
-def dictionary(number: int) -> str:
-    """Return the key of a dictionary that chunks are compressed with."""
-    return f"{DICTIONARY}/{number:08d}"
 
 
 def part(table: str, iteration: int) -> str:

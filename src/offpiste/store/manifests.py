@@ -14,10 +14,6 @@ from offpiste.store.attempts import attempt_order
 from offpiste.store.documents import checksum
 from offpiste.store.storage import Folder
 
-FORMAT = 3
-READABLE_FORMATS = (1, 2, 3)
-"""Format 1 has no objects `scalars` and `cells`, and no scalars among the records; formats 1 and 2 hold the state of an
-Atari emulator and not the actions that led there."""
 MAX_MANIFEST_BYTES = 2**26
 MAX_OBJECT_BYTES = 2**31
 MAX_STEP = 10**13
@@ -84,12 +80,9 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
         manifest = None
     if manifest is None:
         raise CheckpointError(f"manifests/{name} is truncated or damaged")
-    if manifest.get("format") not in READABLE_FORMATS:
-        formats = " or ".join(map(str, READABLE_FORMATS))
-        raise CheckpointError(f"manifests/{name} must have format {formats}, got {manifest.get('format')!r:.100}")
+    if manifest.get("format") != layout.FORMAT:
+        raise CheckpointError(f"manifests/{name} must have format {layout.FORMAT}, got {manifest.get('format')!r:.100}")
     try:
-        if "blake2b" not in manifest:
-            raise ValueError("it has no checksum")
         manifest = documents.unsigned(manifest)
         step, objects = manifest.get("step"), manifest.get("objects")
         if type(step) is not int or not 0 <= step <= MAX_STEP or not isinstance(objects, dict):

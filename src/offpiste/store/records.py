@@ -1,7 +1,9 @@
-"""The records of a run as it adds to them, and their Parquet form; `offpiste.store.rows` has their columns."""
+"""The records of a run as it adds to them, and their Parquet form; `offpiste.rows` has their columns."""
 
 import dataclasses
 import functools
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from offpiste.store import arrays, layout
+from offpiste import arrays
+from offpiste.rows import LOGGED, MAX_COUNT, TABLES, UNKNOWN
+from offpiste.store import layout
 from offpiste.store.parquet import from_parquet, parquet_bytes, row_schema
-from offpiste.store.rows import LOGGED, MAX_COUNT, TABLES, UNKNOWN
 
 
 class RecordLog:
@@ -48,7 +51,7 @@ class RecordLog:
 
     def load_state(self, state: Mapping[str, Any], immutable: Mapping[str, bytes]) -> None:
         """Restore from `state()` and the bytes of `immutable()`."""
-        self._open = {table: state["open"].get(table, []) for table in LOGGED}  # format 1 has no scalars
+        self._open = {table: state["open"][table] for table in LOGGED}
         self._parts = dict(immutable)
 
 
@@ -65,9 +68,27 @@ def schema(table: str) -> pa.Schema:
     return row_schema(TABLES[table])
 
 
+def to_table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as an Arrow table."""
+    return pa.Table.from_pylist(list(rows), schema(table))
+
+
 def to_parquet(table: str, rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Return rows as the bytes of a Parquet file."""
-    return parquet_bytes(pa.Table.from_pylist(list(rows), schema(table)))
+    return parquet_bytes(to_table(table, rows))
+
+
+def column_digests(table: str, rows: pa.Table) -> dict[str, str]:
+    """Return a hash of each column, as TABLE.COLUMN; none of an empty one, so a column added later changes nothing."""
+    columns = {name: values for name, values in rows.to_pydict().items() if any(value is not None for value in values)}
+    return {
+        f"{table}.{name}": hashlib.sha256(json.dumps(values).encode()).hexdigest() for name, values in columns.items()
+    }
+
+
+def one_digest(digests: Mapping[str, str]) -> str:
+    """Return one hash of hashes by name."""
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
 def check_values(table: str, rows: pa.Table) -> None:

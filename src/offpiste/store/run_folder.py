@@ -19,11 +19,11 @@ from offpiste.config import (
 )
 from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import to_dict
+from offpiste.rows import utc_now
 from offpiste.store import documents, layout
 from offpiste.store.attempts import DISCARDING, begin_attempt
 from offpiste.store.documents import StoredRun, checksum, parse_run, read_run
 from offpiste.store.manifests import manifest_names, read_manifest
-from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 
 _FINISHED = re.compile(r"finished-(\d{12,18})\.json")
@@ -33,6 +33,7 @@ _FINISHED_TABLE = re.compile(layout.FINISHED_TABLES + r"/[0-9a-z-]+\.parquet")
 def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
     """Return the content of run.json; `bonus_source` is the hash of the file of a bonus that is not built in."""
     return {
+        "format": layout.FORMAT,
         "run_id": config.run_id,
         "config": to_dict(config),
         "protocol_fingerprint": fingerprint(protocol_settings(config)),
@@ -180,7 +181,7 @@ class TableFile:
     name: str
     """Of its file, below the folder."""
     blake2b: str | None = None
-    """Its checksum, where it was recorded."""
+    """Its checksum, where it was recorded; not while the run is under way, and its table is from an earlier stop."""
 
 
 def mark_finished(
@@ -233,12 +234,12 @@ def finished_tables(folder: Folder, frames: int, identity: Mapping[str, str]) ->
             raise ValueError(f"it belongs to another run: {other}")
         if plain.get("frames") != frames:
             raise ValueError(f"it is not that of a run at {frames:,} frames, but {plain.get('frames')!r:.100}")
-        tables, sums = plain.get("tables", {}), plain.get("checksums", {})
+        tables, sums = plain["tables"], plain["checksums"]
         wrong = [name for name in tables.values() if not (isinstance(name, str) and _FINISHED_TABLE.fullmatch(name))]
         if wrong:
             raise ValueError(f"a table must be in {layout.FINISHED_TABLES}/, got {wrong[0]!r:.100}")
-        return {table: TableFile(name, sums.get(table)) for table, name in tables.items()}
-    except (ValueError, AttributeError) as error:
+        return {table: TableFile(name, sums[table]) for table, name in tables.items()}
+    except (ValueError, AttributeError, LookupError, TypeError) as error:
         raise Damaged(f"{name} in {folder.location} is damaged: {error}; restore it from a backup") from None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _COLUMNS = {
-    "episodes": ("game_return", "steps", "rooms_visited", "cells_new", "bonus_sum"),
+    "episodes": ("game_return", "steps", "rooms_visited", "cells_new", "intrinsic_sum"),
     "iterations": ("return_mean", "epsilon", "rooms_total", "cells_total"),
 }
 """The columns shown; `scalars` has the others, many times within an iteration."""

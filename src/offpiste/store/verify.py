@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from offpiste.errors import CheckpointError, Damaged
+from offpiste.rows import TABLES
 from offpiste.store import documents, layout, parquet, records
 from offpiste.store.attempts import attempt_names, read_attempt
 from offpiste.store.documents import StoredRun, checksum, read_run, read_status
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
-from offpiste.store.rows import TABLES
 from offpiste.store.run_folder import TableFile, finished_file, finished_frames_all, finished_tables
 from offpiste.store.storage import Folder
 
@@ -22,8 +22,6 @@ class Verified:
 
     files: int = 0
     bytes: int = 0
-    unsigned: int = 0
-    """Files of older versions, which have no checksum; they were read instead."""
     damage: list[str] = field(default_factory=list)
 
 
@@ -35,10 +33,8 @@ def verify_run(folder: Folder) -> Verified:
     _verify_tables(folder, {} if stored is None else stored.identity, found)
     for name in (layout.RESULTS, layout.QUARANTINE):
         try:
-            values = documents.read(folder, name)
-            found.files += values is not None
-            documents.unsigned(values or {})
-        except (Damaged, ValueError) as error:
+            found.files += documents.read(folder, name) is not None
+        except Damaged as error:
             found.damage.append(f"{name} is damaged: {error}")
     for attempt in attempt_names(folder):
         found.files += 1
@@ -52,7 +48,6 @@ def verify_run(folder: Folder) -> Verified:
 def _verify_run_json(folder: Folder, found: Verified) -> StoredRun | None:
     found.files += 1
     try:
-        found.unsigned += "blake2b" not in (documents.read(folder, layout.RUN) or {})
         stored = read_run(folder)
     except Damaged as error:
         found.damage.append(str(error))
@@ -141,7 +136,5 @@ def _compare(folder: Folder, table: str, file: TableFile, found: Verified) -> No
                 if checksum(data) == (read_status(folder).tables or {}).get(file.name):
                     return
             raise ValueError("its checksum differs")
-        return
-    found.unsigned += 1
-    if table in TABLES:
+    elif table in TABLES:
         parquet.read_parquet(data, records.schema(table))

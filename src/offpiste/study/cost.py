@@ -6,10 +6,9 @@ resources, so they round up.
 """
 
 import dataclasses
-import math
 import time
 
-from offpiste.config import RunConfig
+from offpiste.config import RunConfig, value_network
 from offpiste.methods import METHODS
 from offpiste.store.layout import MILESTONES
 from offpiste.worlds.base import MAX_ACTIONS
@@ -18,7 +17,6 @@ from offpiste.worlds.registry import find
 MEASURE_SECONDS = 10.0
 MEASURE_WARM_STEPS = 400
 
-_KERNELS_AND_STRIDES = ((8, 4), (4, 2), (3, 1))
 _ENTRY_BYTES = 400  # a replay entry with its compressed frame, typically
 _RESERVED_ENTRY_BYTES = 1_300  # the same in memory while a checkpoint is restored, when there are several copies
 _LEAF_BYTES = 8  # its priority in a checkpoint
@@ -76,12 +74,10 @@ def all_steps(config: RunConfig) -> float:
 def parameters(config: RunConfig) -> int:
     """Return the number of parameters of the value network, for the full action set."""
     agent = config.agent
-    channels, size, count = config.world.stack_frames, config.world.frame_size, 0
-    for width, (kernel, stride) in zip(agent.convolution_channels, _KERNELS_AND_STRIDES, strict=False):
-        count += width * (channels * kernel**2 + 1)
-        channels, size = width, math.ceil(size / stride)
+    convolutions, features = value_network(agent, config.world.state_shape)
+    count = sum(each.outputs * (each.inputs * each.kernel**2 + 1) for each in convolutions)
     outputs = MAX_ACTIONS * agent.value_atoms
-    connected = agent.hidden_units * (channels * size**2 + 1) + outputs * (agent.hidden_units + 1)
+    connected = agent.hidden_units * (features + 1) + outputs * (agent.hidden_units + 1)
     return count + connected * (2 if config.exploration.noisy else 1)
 
 

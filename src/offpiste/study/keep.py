@@ -13,8 +13,9 @@ save finds the manifest of a newer attempt and deletes nothing.
 import json
 from typing import Any
 
+from offpiste import arrays
 from offpiste.errors import CheckpointError, Damaged, Superseded
-from offpiste.store import arrays, layout
+from offpiste.store import layout
 from offpiste.store.attempts import attempt_names
 from offpiste.store.checkpoints import delete_unneeded, stop_if_superseded
 from offpiste.store.documents import checksum, read_run, read_status

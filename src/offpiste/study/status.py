@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 
 from offpiste.config import RunConfig
 from offpiste.errors import Damaged, StoreError
+from offpiste.rows import utc_now
 from offpiste.store import documents, layout
 from offpiste.store.attempts import read_attempt
 from offpiste.store.documents import StoredStatus, read_run, read_status
 from offpiste.store.process_id import has_ended
-from offpiste.store.rows import utc_now
 from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
 from offpiste.store.storage import Folder
 from offpiste.study.tries import read_tries
@@ -235,8 +235,6 @@ def _stop_request(study: str) -> str:
 
 def _state(status: StoredStatus, finished: int, run: RunConfig) -> str:
     skip = run.world.frame_skip
-    if status.state == "finished":  # runs of older versions have no finished-N.json
-        finished = max(finished, status.frames)
     if finished // skip >= run.frames // skip:
         return "done"
     return "running" if status.state == "running" else "waiting"

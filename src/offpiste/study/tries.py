@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 
 from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
+from offpiste.rows import utc_now
 from offpiste.store import documents, layout
 from offpiste.store.manifests import manifest_names
 from offpiste.store.process_id import this_process
-from offpiste.store.rows import utc_now
 from offpiste.store.storage import Folder
 
 MAX_FAILURES = 3

@@ -18,10 +18,10 @@ import numpy as np
 from ale_py import ALEInterface, ALEState, LoggerMode, roms
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.config import WorldConfig
 from offpiste.errors import CheckpointError, ConfigError, did_you_mean
 from offpiste.seeding import generator_state, restore_generator
-from offpiste.store import arrays
 
 _NOOP = 0
 
@@ -159,7 +159,7 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
                     f"this emulator plays the saved episode of {self.name} differently from the one that saved it; "
                     "install the version of ale-py with which the run was trained"
                 )
-        else:  # before the first reset, or of a checkpoint of format 1 or 2: exact from the next reset on
+        else:  # before the first reset, as after opening
             self._emulator.restoreState(ALEState(state["emulator"].tobytes()))
             self._before_episode = None
         self._stack = state["stack"].copy()

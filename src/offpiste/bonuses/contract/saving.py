@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from offpiste import arrays
 from offpiste.bonuses.contract.specimen import Specimen
 from offpiste.errors import kind_of
-from offpiste.store import arrays
 
 
 def state_bytes(specimen: Specimen) -> bytes | None:

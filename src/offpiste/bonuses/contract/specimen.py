@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.bonuses.contract.play import WARM_UP_GAMES, context_of, sampled
 from offpiste.bonuses.registry import line_of, seeded_globals
 from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
-from offpiste.store import arrays
 from offpiste.types import Batch, Transition
 
 

@@ -14,10 +14,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from offpiste import arrays
 from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError
 from offpiste.seeding import generator_state, restore_generator
-from offpiste.store import arrays
 from offpiste.worlds.games import Location, Returns
 from offpiste.worlds.small.turn import Turn, unturned
 

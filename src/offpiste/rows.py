@@ -39,9 +39,9 @@ class EpisodeRow:
     """Cells (coarse positions, or coarse frames where the position is not known) visited in this episode."""
     cells_new: int | None
     """Of these, cells not visited before in this run."""
-    bonus_sum: float | None
+    intrinsic_sum: float | None
     """Sum of the unscaled intrinsic reward."""
-    bonus_max: float | None
+    intrinsic_max: float | None
     """Max unscaled intrinsic reward."""
     clipped_share: float | None
     """Share of steps on which the sum of extrinsic and intrinsic reward was clipped."""
@@ -77,7 +77,7 @@ class IterationRow:
     """Gradient steps within it."""
     loss_mean: float | None
     """Mean loss, before importance weights."""
-    greatest_q_mean: float | None
+    max_q_mean: float | None
     """Mean of the target network's max Q-value, n steps after the sampled states."""
     target_mass_low: float | None
     """Mean target probability on the lowest atom, -10 by default."""
@@ -87,15 +87,15 @@ class IterationRow:
     """Rooms visited so far in the run."""
     cells_total: int | None
     """Cells visited so far in the run."""
-    bonus_mean: float | None
+    intrinsic_mean: float | None
     """Mean unscaled intrinsic reward."""
-    bonus_q05: float | None
+    intrinsic_q05: float | None
     """5% quantile of the unscaled intrinsic reward."""
-    bonus_q50: float | None
+    intrinsic_q50: float | None
     """Median of the unscaled intrinsic reward."""
-    bonus_q95: float | None
+    intrinsic_q95: float | None
     """95% quantile of the unscaled intrinsic reward."""
-    bonus_max: float | None
+    intrinsic_max: float | None
     """Max unscaled intrinsic reward."""
     clipped_share: float | None
     """Share of steps on which the sum of extrinsic and intrinsic reward was clipped."""
@@ -127,10 +127,10 @@ class CellRow:
     """Its min y, likewise."""
     cell: int
     """Its number, as `cells_total` counts cells."""
-    first_step: int | None
-    """Agent steps of training when it was first visited; empty if that was before this table was recorded."""
+    first_step: int
+    """Agent steps of training when it was first visited."""
     visits: int
-    """Agent steps that ended in it, and episodes that started in it, since this table was recorded."""
+    """Agent steps that ended in it, and episodes that started in it."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
+from offpiste.arrays import pack, unpack
 from offpiste.seeding import generator_state, stream
-from offpiste.store.arrays import pack, unpack
 
 KINDS = ["bool", "uint8", "int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64"]
 JSON = st.recursive(
