@@ -117,15 +117,6 @@ def test_a_default_is_shown_as_the_command_line_takes_it(capsys: pytest.CaptureF
         assert text in out
 
 
-def test_a_setting_with_many_digits_is_not_rounded_by_the_parser(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "settings.toml"
-    file.write_text("[agent]\nlearning_rate = 1.2345678901234567e-14\nmin_history_steps = 12345\n")
-    agent = printed_config(["--config", str(file)], capsys)["agent"]
-    assert (agent["learning_rate"], agent["min_history_steps"]) == (1.2345678901234567e-14, 12345)
-
-
 @pytest.mark.parametrize("command", ["games", "methods"])
 def test_a_list_fits_a_terminal_and_has_no_negative_zero(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = Output([command], capsys).out
