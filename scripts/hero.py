@@ -44,8 +44,8 @@ DARKEST = 0.22
 
 WIDTH, DPI = 10.4, 200
 """Inches, of 100 pixels each on a page that shows the picture at its full size."""
-PANEL, GAP, LEFT, TOP, BELOW = 1.81, 0.15, 0.64, 0.55, 0.42
-LABEL, SCORE = 20, 17
+PANEL, GAP, LEFT, TOP, BELOW = 1.81, 0.15, 0.64, 0.55, 0.48
+LABEL, SCORE = 20, 20
 """Sizes of text, in points."""
 CARD, CARD_SIZE, DARK_PAGE = ROOT / "docs" / "_static" / "card.png", (1200, 630), "#0d1117"
 CARD_TEXT = "Does your\nexploration\nbonus explore?"

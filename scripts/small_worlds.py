@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from offpiste.analysis.names import label, ordered_methods, spell_out, title
 from offpiste.analysis.results import Results, load
 from offpiste.analysis.scores import Cell, cells, suites
 from offpiste.analysis.small_worlds import HARD, LADDER, SMALL_WORLDS, TUNED
+from offpiste.cli.trial_view import lines
 from offpiste.study.plan import read_study
 from scripts import hero
 
@@ -129,6 +131,26 @@ def scores(store: Path, games: Sequence[str] = SMALL_WORLDS.games) -> str:
 def finished(store: Path) -> bool:
     """Return whether a store has all runs of the study."""
     return not unfinished(read_study(STUDY), _results(store))
+
+
+def trial(store: Path) -> Iterator[str]:
+    """Yield what `offpiste try` prints for examples/simhash.py, which is the package's `simhash`."""
+    evidence = _results(store).evidence()
+    found = cells(evidence, SMALL_WORLDS, against_baseline_by_game(evidence, SMALL_WORLDS))
+    mine = [replace(cell, method="sim_hash") for cell in found if cell.method == "simhash"]
+    yield from lines("sim_hash", [*found, *mine], published=True)
+
+
+def minutes(store: Path, method: str, cores: int = 2) -> float:
+    """Return how long a method trained in tuning and results together, spread over some cores."""
+    found = _results(store).query(
+        "WITH rates AS (SELECT run, avg(value) AS rate FROM scalars WHERE name = 'steps_per_second' GROUP BY run), "
+        "ends AS (SELECT run, max(end_step) AS steps FROM iterations GROUP BY run) "
+        "SELECT method, sum(steps / rate) AS seconds FROM runs JOIN ends USING (run) JOIN rates USING (run) "
+        "GROUP BY method"
+    )
+    seconds: dict[str, float] = {row["method"]: row["seconds"] for row in found.to_pylist()}
+    return seconds[method] / 60.0 / cores
 
 
 def constants(store: Path) -> Iterator[str]:

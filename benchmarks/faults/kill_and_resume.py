@@ -19,6 +19,7 @@ from pathlib import Path
 
 from offpiste.run.digest import digest
 from offpiste.store.storage import Folder
+from scripts import measured
 
 SETTINGS = """
 [world]
@@ -55,17 +56,22 @@ def main() -> int:
     parser.add_argument("--game", default="montezuma_revenge")
     parser.add_argument("--kills", type=int, help=f"of each method; default: {KILLS}, quick {QUICK_KILLS}")
     parser.add_argument("--chance", type=int, default=0, help="seed of the moments at which to kill")
-    options = parser.parse_args()
+    options = measured.parse(parser)
     kills = options.kills or (QUICK_KILLS if options.quick else KILLS)
-    exact = [
+    cases = [
         exact_cases(method, options.game, kills, random.Random(options.chance), quick=options.quick)  # noqa: S311
         for method in options.method or ["epsilon_greedy"]
     ]
-    return 0 if all(exact) else 1
+    if options.record:
+        happened = [count for _, count in cases]
+        spread = [min(happened), max(happened)]
+        figures = {"methods": [len(cases)], "kills": [sum(happened)], "kills_per_method": spread}
+        measured.record("benchmarks.faults.kill_and_resume", figures)
+    return 0 if all(exact for exact, _ in cases) else 1
 
 
-def exact_cases(method: str, game: str, kills: int, generator: random.Random, *, quick: bool) -> bool:
-    """Run all cases of one method, print how each ends, and return whether all are as they should be."""
+def exact_cases(method: str, game: str, kills: int, generator: random.Random, *, quick: bool) -> tuple[bool, int]:
+    """Run all cases of one method, print how each ends; return whether all are as they should be, and the kills."""
     short, frames, settings = (2_000, 2_000, QUICK) if quick else (8_000, 32_000, FULL)
     print(f"{method} on {game}", flush=True)
     verdicts: list[bool] = []
@@ -89,7 +95,7 @@ def exact_cases(method: str, game: str, kills: int, generator: random.Random, *,
         killed, happened = case.kill_often("killed", frames, kills, generator)
         judge(f"SIGKILL at {happened} random moments, of {kills}", killed == left_alone_longer and happened == kills)
     print(f"{method} on {game}: {sum(verdicts)} of {len(verdicts)} cases exact, {happened} kills", flush=True)
-    return all(verdicts)
+    return all(verdicts), happened
 
 
 class Case:

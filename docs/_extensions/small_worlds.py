@@ -1,9 +1,10 @@
 """Results of the small worlds: directives, and the report on them as pages of the site.
 
 `small-worlds-answers` writes the findings as questions and answers, `small-worlds-scores` the table of methods and
-worlds, `small-worlds-forest` a figure of the report, `small-worlds-caption` what the maps of visits show, and
-`small-worlds-constants` what the tuning chose. The site has the bundle of the results in results/small_worlds, so that
-a report can be made beside it by its address, and the report on it in results/report.
+worlds, `small-worlds-forest` the methods beside ε-greedy in a panel for each world that differs, `small-worlds-caption`
+what the maps of visits show, `small-worlds-constants` what the tuning chose, and `small-worlds-trial` what a trial
+prints. The site has the bundle of the results in results/small_worlds, so that a report can be made beside it by its
+address, and the report on it in results/report.
 """
 
 import logging
@@ -18,13 +19,15 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.results import load
+from offpiste.analysis.small_worlds import SMALL_WORLDS
+from offpiste.report.drawing import for_page
+from offpiste.report.overviews import improvement_panels
 from offpiste.report.page import build
 from scripts import hero
-from scripts.small_worlds import RESULTS, answers, constants, finished, scores
+from scripts.small_worlds import DIFFER, RESULTS, answers, constants, finished, scores, trial
 
-FOREST = "results/report/figures/improvement_by_world.png"
-"""In the site."""
 HEAT = 5
 """The strongest of the shades of a score."""
 
@@ -39,7 +42,7 @@ class Written(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return it as nodes, and have the page rebuilt when the results change."""
         self.env.note_dependency(str(RESULTS / "manifest.json"))
-        container = nodes.container(classes=["scroll"])
+        container = nodes.container()
         self.state.nested_parse(StringList(list(self.lines()), source=str(RESULTS)), self.content_offset, container)
         return [container]
 
@@ -72,12 +75,15 @@ class Scores(Written):
 
 
 class Forest(SphinxDirective):
-    """The report's figure of every method beside ε-greedy, world by world."""
+    """Every method beside ε-greedy, in the worlds in which methods differ."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the picture; `publish` puts it where this says."""
-        alt = "How often each method does better than ε-greedy, world by world, with 95% intervals"
-        return [nodes.raw("", f'<p><img class="forest" src="{FOREST}" alt="{alt}"></p>', format="html")]
+        """Return a drawing for each world, in the page's own colours, side by side where there is room."""
+        self.env.note_dependency(str(RESULTS / "manifest.json"))
+        evidence = load(RESULTS).evidence()
+        found = [each for each in against_baseline_by_game(evidence, SMALL_WORLDS) if each.games[0] in DIFFER]
+        panels = "".join(map(for_page, improvement_panels(evidence, found)))
+        return [nodes.raw("", f'<div class="forest">{panels}</div>', format="html")]
 
 
 class Caption(Written):
@@ -86,6 +92,16 @@ class Caption(Written):
     def lines(self) -> Iterable[str]:
         """Return the caption that README has too."""
         return [f"*{hero.caption(hero.read(load(RESULTS)))}*"]
+
+
+class Trial(SphinxDirective):
+    """What a trial prints."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return it as it stands in a terminal."""
+        self.env.note_dependency(str(RESULTS / "manifest.json"))
+        text = "\n".join(trial(RESULTS))
+        return [nodes.literal_block(text, text, language="text")]
 
 
 class Constants(Written):
@@ -104,11 +120,8 @@ def publish(app: Sphinx, error: Exception | None) -> None:
         return
     shutil.copytree(RESULTS, out / RESULTS.name, dirs_exist_ok=True)
     if finished(RESULTS):
-        logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every font of every figure
         with chdir(app.outdir):  # so that the report's own command names no folder of this machine
             build(f"results/{RESULTS.name}", "results/report", heading="Results")
-        if not (Path(app.outdir) / FOREST).exists():
-            raise FileNotFoundError(f"the report has no figure {FOREST}, which docs/results.md shows")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -118,5 +131,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("small-worlds-caption", Caption)
     app.add_directive("small-worlds-forest", Forest)
     app.add_directive("small-worlds-constants", Constants)
+    app.add_directive("small-worlds-trial", Trial)
     app.connect("build-finished", publish)
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every font of every figure
     return {"parallel_read_safe": True}

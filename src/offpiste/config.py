@@ -203,8 +203,7 @@ class RunConfig(_Table):
     seed: Seed = 0
     """Seeds all randomness of the run."""
     frames: CountOrZero = 200_000_000
-    """Emulator frames to train for, without those by which iterations overshoot to finish an episode. Raise it later to
-    resume the run."""
+    """Emulator frames to train for; iterations may overshoot to finish an episode. Raise it later to resume the run."""
     world: WorldConfig = field(default_factory=WorldConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

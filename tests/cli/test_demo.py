@@ -12,7 +12,7 @@ from offpiste.cli.demo import CELLS, GOALS, NEXT, SCALES, SIZE, Contender, grids
 def test_the_demo_trains_both_agents_and_suggests_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--episodes", "3"]) == 0
     out = capsys.readouterr().out
-    for text in ("Watch how far", "ε-greedy 0 of 3, CTS 0 of 3.", "◆", "demo --episodes 12"):
+    for text in ("Watch how far", "ε-greedy 0 of 3, CTS 0 of 3 episodes.", "◆", "demo --episodes 12"):
         assert text in out
     assert out.rstrip().endswith(NEXT)
     assert max(map(len, out.splitlines())) <= 80
@@ -24,7 +24,7 @@ def test_the_demo_shows_its_point(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "episode 50: " in out
-    assert re.search(rf"ε-greedy 0 of (\d+), CTS {GOALS} of \1\.", out)
+    assert re.search(rf"ε-greedy 0 of (\d+), CTS {GOALS} of \1 episodes\.", out)
 
 
 def test_zero_episodes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,4 +53,4 @@ def test_visits_and_goals_are_shown_under_each_agent() -> None:
     assert shown.count("·") == SIZE + 1
     assert f"episode 7, {SIZE + 1} of {CELLS} cells" in shown
     assert "goal reached 2 times" in shown
-    assert punchline([one, two]).strip() == "Episodes that reached the goal: ε-greedy 0 of 7, CTS 2 of 7."
+    assert punchline([one, two]).strip() == "Goal reached: ε-greedy 0 of 7, CTS 2 of 7 episodes."

@@ -1,12 +1,14 @@
 """The command line: its output, its errors and its exit codes."""
 
 import dataclasses
+import importlib
+import inspect
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pytest
 
 import offpiste
 from offpiste import methods
-from offpiste.cli import COMMANDS, main
+from offpiste.cli import COMMANDS, main, study, study_slurm, study_work
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, identity
 from offpiste.errors import ConfigError
+from offpiste.field_docs import field_docs
 from offpiste.parsing import from_dict, read_settings, to_toml
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
@@ -64,15 +67,54 @@ def test_an_unknown_option_is_refused_with_where_to_look(capsys: pytest.CaptureF
     assert "no option named '--hepl'; `offpiste --help` lists the commands" in output.errors
 
 
-@pytest.mark.parametrize("command", ["demo", "doctor", "train", "try", "check-bonus", "study", "report", "bundle"])
+HELP = [[name] for name in COMMANDS]
+HELP += [["study", name] for name in ("plan", "run", "work", "slurm", "status", "retry", "discard", "stop")]
+
+
+@pytest.mark.parametrize("command", HELP, ids=" ".join)
 def test_the_help_of_a_command_fits_a_terminal(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    output = Output([command, "--help"], capsys)
+    output = Output([*command, "--help"], capsys)
     assert output.code == 0
-    assert output.out.startswith(f"usage: offpiste {command}")
+    assert output.out.startswith(f"usage: offpiste {' '.join(command)}")
     assert max(map(len, output.out.splitlines())) <= 80
+
+
+def every_kind_of_arguments() -> Iterator[type]:
+    """Yield the dataclasses whose docstrings are help."""
+    for name in ("config", *(f"cli.{name}" for name in COMMANDS.values())):
+        module = importlib.import_module(f"offpiste.{name}")
+        kinds = [kind for kind in vars(module).values() if isinstance(kind, type)]
+        yield from (kind for kind in kinds if dataclasses.is_dataclass(kind) and "offpiste.c" in kind.__module__)
+
+
+def test_no_docstring_of_arguments_has_a_line_break_that_the_parser_keeps() -> None:
+    kinds = list(every_kind_of_arguments())
+    assert {RunConfig, study.Run, study_work.Work, study_slurm.Slurm} <= set(kinds)
+    for kind in kinds:
+        for name, text in field_docs(kind).items():
+            assert "\n" not in text, f"{kind.__name__}.{name}"
+        for paragraph in inspect.cleandoc(kind.__doc__ or "").split("\n\n"):
+            for line in paragraph.splitlines()[1:]:
+                assert line[0].isalpha(), f"{kind.__name__}: {line}"
+
+
+@pytest.mark.parametrize("command", HELP, ids=" ".join)
+def test_the_help_of_a_command_has_its_exit_codes_and_numbers_as_people_write_them(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = Output([*command, "--help"], capsys).out
+    assert re.search(r"Exit\s+code\s+0:\s", out)
+    assert not re.search(r"\de-\d|\d_\d|000\)|None", out)
+    assert "(default: )" not in out
+
+
+def test_a_default_is_shown_as_the_command_line_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    out = re.sub(r"[\s│]+", " ", Output(["train", "--help"], capsys).out)
+    for text in ("resume the run. (default: 200M)", "Adam step size. (default: 0.0000625)", "(default: 20k)"):
+        assert text in out
 
 
 @pytest.mark.parametrize("command", ["games", "methods"])

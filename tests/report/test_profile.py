@@ -8,6 +8,7 @@ import pytest
 from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.scores import Cell, cells
 from offpiste.analysis.small_worlds import EASY, HARD, SMALL_WORLDS, TUNED
+from offpiste.report.overviews import improvement_panels
 from offpiste.report.profile import outcomes, panels, profile_table
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
@@ -78,3 +79,17 @@ def test_only_a_method_that_beats_the_baseline_on_that_world_is_marked(store: Fo
     scores |= {("catch", "epsilon_greedy"): [1.0] * 6, ("catch", "rnd"): [1.0] * 6}
     write_small_worlds(store, scores)
     assert {(cell.game, cell.method) for cell in cells_of(store) if cell.better} == {("four_rooms", "rnd")}
+
+
+def test_each_world_has_a_panel_of_its_own_that_fits_beside_the_others(store: Folder) -> None:
+    worlds = ("four_rooms", "noisy_tv")
+    scores = {(world, "epsilon_greedy"): [0.0] * 6 for world in worlds}
+    scores |= {("four_rooms", "cts"): [1.0] * 6, ("noisy_tv", "cts"): [0.0] * 6}
+    write_small_worlds(store, scores)
+    evidence = evidence_of(store)
+    drawn = list(improvement_panels(evidence, against_baseline_by_game(evidence, SMALL_WORLDS)))
+    assert [each.name for each in drawn] == ["improvement_four_rooms", "improvement_noisy_tv"]
+    for drawing, share in zip(drawn, (1.0, 0.5), strict=True):  # half of the ties count
+        (axes,) = drawing.figure.axes
+        assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "^"] == [share]  # type: ignore[index]
+        assert drawing.figure.get_figwidth() < 3.0

@@ -8,6 +8,7 @@ import importlib
 import io
 import operator
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -21,7 +22,7 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 import offpiste
-from offpiste.cli.output import warn
+from offpiste.cli.output import plain, warn
 from offpiste.errors import BonusError, OffpisteError, did_you_mean
 from offpiste.parsing import parse_count
 
@@ -52,6 +53,10 @@ GROUPS = {
     },
 }
 """By group and command: its module, of which only that of the given command is imported, and what it does."""
+EXIT_CODES = "Exit code 0: done; 1: an error; 2: an invalid command line; 130: interrupted by Ctrl-C."
+"""What the help of a command ends with, unless it has codes of its own."""
+_NO_DEFAULT = re.compile(r"\(default:(?: |\s*│\s*│ +)(?:None|'')?\)")
+"""What the parser says of an option that is not given, maybe over the border of a box."""
 COMMANDS = {name: module for group in GROUPS.values() for name, (module, _) in group.items()}
 
 
@@ -108,15 +113,22 @@ def _parse(argv: list[str]) -> Any:
 
 @contextmanager
 def _fitting_help() -> Iterator[None]:
-    """Break what the parser prints, which is help, between words where it is wider than the terminal."""
+    """Break what the parser prints, which is help, between words where it is wider than the terminal.
+
+    Exit codes come last, and an option that is not given has no default.
+    """
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)  # else it draws no boxes
     try:
         with redirect_stdout(printed):
             yield
     finally:
         width = shutil.get_terminal_size().columns
-        for line in map(str.rstrip, printed.buffer.getvalue().decode().splitlines()):
-            print(textwrap.fill(line, width, break_on_hyphens=False) if len(line) > width else line)
+        text = _NO_DEFAULT.sub(lambda found: re.sub(r"[^│\s]", " ", found[0]), printed.buffer.getvalue().decode())
+        if text and "Exit code" not in text:
+            text += f"\n{EXIT_CODES}"
+        for line in map(str.rstrip, text.splitlines()):
+            if not re.fullmatch("│ +│", line):
+                print(textwrap.fill(line, width, break_on_hyphens=False) if len(line) > width else line)
 
 
 def _commands() -> Any:
@@ -130,7 +142,7 @@ def _module(command: str) -> ModuleType:
 
 
 def _registry() -> ConstructorRegistry:
-    """Return constructors that accept integers written as 200M or 20k."""
+    """Return constructors that accept integers written as 200M or 20k, and show numbers as people write them."""
     registry = ConstructorRegistry()
 
     @registry.primitive_rule
@@ -142,10 +154,30 @@ def _registry() -> ConstructorRegistry:
             metavar="INT",
             instance_from_str=lambda argv: _parse_count(argv[0]),
             is_instance=lambda value: isinstance(value, int),
-            str_from_instance=lambda value: [str(value)],
+            str_from_instance=lambda value: [_count(value)],
+        )
+
+    @registry.primitive_rule
+    def number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[float] | None:
+        if info.type is not float:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="FLOAT",
+            instance_from_str=lambda argv: float(argv[0]),
+            is_instance=lambda value: isinstance(value, int | float),
+            str_from_instance=lambda value: [plain(value)],
         )
 
     return registry
+
+
+def _count(value: int) -> str:
+    """Return an integer as the command line takes it: 200M, 250k, 108."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if value and value % size == 0:
+            return f"{value // size}{unit}"
+    return str(value)
 
 
 def _parse_count(text: str) -> int:

@@ -16,13 +16,12 @@ _SHOWN = 5
 class Arguments:
     """Write the finished runs of stores as a bundle: a few Parquet files and a manifest, a few megabytes for a
     thousand short runs. Scores, curves, findings and cells are exact; of episodes some are kept, and windows of scalars
-    are joined. Unfinished runs are skipped, and listed. A bundle is read like a store, by `offpiste report` and
-    `offpiste.load`.
+    are joined. Unfinished runs are skipped, and listed. `offpiste report` and `offpiste.load` read a bundle
+    like a store.
     """
 
     stores: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="STORE [STORE ...]")]
-    """Folders or s3:// URLs that runs were written to, or bundles, whose runs are taken as they are. Of two runs with
-    the same name that of the store named first is kept."""
+    """Folders or s3:// URLs that runs were written to, or bundles; of two runs with one name the first is kept."""
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER")]
     """Folder for the bundle; it must be empty, or hold an older bundle, which is replaced."""
 

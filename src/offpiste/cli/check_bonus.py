@@ -15,8 +15,8 @@ from offpiste.parsing import read_settings
 class Arguments:
     """Check a bonus and explain each failure: its values, its randomness, how it is saved and restored, whether it
     decreases with visits, what it costs. It observes 2,343 steps of Atari games, 700 of Four Rooms, where frames are
-    small and recur within an episode, and 631 between frames of noise. Options are set as in training, with
-    --bonus.options.OPTION VALUE. Exit code 0: all checks passed; 1: a check failed.
+    small and recur within an episode, and 631 between frames of noise. Options are set as
+    in training, by `--bonus.options.OPTION VALUE`. Exit code 0: all checks passed; 1: a check failed.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]

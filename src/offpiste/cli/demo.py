@@ -105,10 +105,11 @@ def main(arguments: Arguments) -> int:
 
 
 def about() -> str:
-    """Return what to watch."""
+    """Return what to watch, in lines as wide as the grids: the moving picture of it is shown on phones, too."""
     return (
-        f"Deep Sea: the goal ◆ is {SIZE} right actions away: one random episode in {2**SIZE:,}.\n"
-        "Watch how far each agent spreads; brighter cells were visited more often.\n"
+        f"Deep Sea: the goal ◆ is {SIZE} right actions away. Of {2**SIZE:,}\n"
+        "random episodes one reaches it. Watch how far each agent\n"
+        "spreads: brighter cells were visited more often.\n"
     )
 
 
@@ -125,7 +126,7 @@ def play(contenders: list[Contender], episodes: int, seed: int) -> Iterator[int]
 
 def grids(contenders: list[Contender]) -> Table:
     """Return the agents' visits side by side."""
-    table = Table.grid(padding=(0, 6))
+    table = Table.grid(padding=(0, 4))
     table.add_row(*(Text(each.label, style="bold") for each in contenders))
     table.add_row(*(_grid(each.visits) for each in contenders))
     table.add_row(*(Text(f"episode {each.episodes}, {each.cells} of {CELLS} cells") for each in contenders))
@@ -136,7 +137,7 @@ def grids(contenders: list[Contender]) -> Table:
 def punchline(contenders: list[Contender]) -> str:
     """Return how often each reached the goal."""
     reached = ", ".join(f"{each.label} {each.goals} of {each.episodes}" for each in contenders)
-    return f"\nEpisodes that reached the goal: {reached}."
+    return f"\nGoal reached: {reached} episodes."
 
 
 def _loop(method: str, seed: int) -> "Loop":

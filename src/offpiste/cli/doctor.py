@@ -78,7 +78,7 @@ def _emulator() -> Iterator[Diagnosis]:
         yield Diagnosis(
             "ok",
             "games",
-            f"ale-py {version('ale-py')} with {len(known_games())} games, including the twelve of the paper",
+            f"ale-py {version('ale-py')}: {len(known_games())} games, the twelve of the paper among them",
         )
 
 
@@ -96,7 +96,7 @@ def _bfloat16() -> Iterator[Diagnosis]:
             "ok", "bf16", f"supported by this processor ({found}): --agent.precision bf16 is faster than fp32"
         )
     else:
-        yield Diagnosis("note", "bf16", "not supported by this processor; fp32, the default, is faster here")
+        yield Diagnosis("note", "bf16", "not supported by this processor; fp32, the default, is faster")
 
 
 def processor_flags() -> set[str]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from offpiste.cli.output import plain
 from offpiste.config import BonusConfig, ExplorationConfig
 from offpiste.errors import ConfigError
 from offpiste.field_docs import field_docs
@@ -49,19 +50,14 @@ def _row(name: str, method: Method) -> tuple[str, ...]:
     bonus, source = method.bonus, method.source.removeprefix("the ")
     if bonus.name == "none":
         return (name, "–", "–", "–", source)
-    return (name, _plain(bonus.scale), _set(bonus) or "–", _sum(method), source)
+    return (name, plain(bonus.scale), _set(bonus) or "–", _sum(method), source)
 
 
 def _set(bonus: BonusConfig) -> str:
     """Return the options that are set, as in decay 1.0."""
     return ", ".join(
-        f"{key} {_plain(value) if isinstance(value, float) else value}" for key, value in bonus.options.items()
+        f"{key} {plain(value) if isinstance(value, float) else value}" for key, value in bonus.options.items()
     )
-
-
-def _plain(value: float) -> str:
-    """Return a number as people write it: 0.00005, not 5e-05."""
-    return f"{value:.12f}".rstrip("0").rstrip(".")
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -92,14 +88,14 @@ def _detail(name: str) -> Iterator[str]:
         kind = _kind(bonus.name)
         about += [
             ("bonus", import_path(kind)),
-            ("scale β", _plain(bonus.scale)),
+            ("scale β", plain(bonus.scale)),
             ("reward + β·bonus", _sum(method)),
         ]
     about.append(("constants from", method.source))
     if SMALL_WORLDS in method.constants:
         tuned = method.constants[SMALL_WORLDS]
-        constants = ", ".join([f"β {_plain(tuned.scale)}", *([_set(tuned)] if tuned.options else [])])
-        about.append(("in small worlds", f"{constants}; tuned on Deep Sea"))
+        constants = ", ".join([f"β {plain(tuned.scale)}", *([_set(tuned)] if tuned.options else [])])
+        about.append(("tuned on Deep Sea", constants))
     yield from (f"  {line}" for line in _columns(about))
     if bonus.name != "none":
         yield ""

@@ -1,11 +1,17 @@
 """What commands return, and what they print of a store: text of a stranger, which a terminal must not obey."""
 
 import sys
+from decimal import Decimal
 
 from offpiste.errors import printable
 
 STOPPED_EARLY = 75
 """Exit code of a run that was stopped before its end; the same command resumes it."""
+
+
+def plain(value: float) -> str:
+    """Return a number as people write it: 0.00005, not 5e-05."""
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
 def say(text: str) -> None:

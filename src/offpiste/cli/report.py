@@ -25,15 +25,13 @@ class Arguments:
     store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
     """Folder or s3:// URL that runs were written to, or a bundle."""
     beside: Annotated[tuple[str, ...], tyro.conf.arg(metavar="STORE [STORE ...]")] = ()
-    """Other stores and bundles to include; a bundle may be on a web server, by its https:// address. Of a run that
-    several hold, the first is used."""
+    """More stores and bundles, also a bundle's https:// address; of a run that several hold, the first is used."""
     out: str = "report"
     """Folder for the report; an older report there is overwritten."""
     frames: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Compare runs at this frame instead of at the end of the longest complete run."""
     allow_mixed: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Pool runs whose settings differ, and list the differences; otherwise each method is shown by itself, and
-    nothing is compared."""
+    """Pool runs whose settings differ, and list the differences; otherwise each method is shown by itself."""
 
 
 def main(arguments: Arguments) -> int:

@@ -70,9 +70,9 @@ class Run:
     """TOML file of the study."""
     store: Store
     """Folder or s3:// URL that all machines share; each run gets a folder below it."""
-    slots: int | None = None
+    slots: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Runs that this machine trains at once, without Ray; by default, as many as fit by the study's resources."""
-    address: str | None = None
+    address: Annotated[str | None, tyro.conf.arg(metavar="STR")] = None
     """Address of a Ray cluster, or auto for the one that this machine belongs to; RAY_ADDRESS, if set, is one, too."""
     ray: Flag = False
     """Start Ray on this machine and use it."""
@@ -187,8 +187,8 @@ class Discard:
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its drivers, and no part begins.
-    `study run`, `study slurm --submit` or `study stop --undo` withdraws that.
+    """Stop a study, wherever it runs: its runs save a checkpoint and end, then its drivers, and no part begins until
+    that is withdrawn, by `study run`, `study slurm --submit` or `study stop --undo`.
     """
 
     file: File
@@ -198,8 +198,7 @@ class Stop:
     wait: bool = True
     """Wait until no run is running."""
     undo: Flag = False
-    """Withdraw the request instead, so that parts can begin; `study run` and `study slurm --submit` do so,
-    too."""
+    """Withdraw the request, so that parts can begin; `study run` and `study slurm --submit` do so, too."""
 
     def main(self) -> int:
         """Request the stop, and wait for it."""

@@ -4,6 +4,9 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop
 from offpiste.errors import ConfigError, OffpisteError, printable
@@ -26,10 +29,9 @@ class Slurm:
     """TOML file of the study."""
     store: Store
     """Folder that all nodes share, or s3:// URL; each run gets a folder below it."""
-    jobs: int | None = None
-    """Parts into which the study is divided, a job for each; by default, as many as give each slot a run, and at most
-    1000."""
-    at_once: int | None = None
+    jobs: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Parts into which the study is divided, a job for each; by default, a run for each slot, and 1000 at most."""
+    at_once: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Jobs that may run at once; by default, as many as Slurm has room for."""
     time: str = "24:00:00"
     """Time limit of a job, as for sbatch."""
@@ -37,7 +39,7 @@ class Slurm:
     """Runs that each job trains at once; processors, memory and GPUs follow from the study's resources."""
     sbatch: tuple[str, ...] = ()
     """More options of sbatch, each as --sbatch=--partition=long."""
-    out: str | None = None
+    out: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """The file to write; by default, NAME.sbatch in the current folder."""
     submit: Flag = False
     """Submit it, and withdraw an earlier request to stop the study; if sbatch refuses it, nothing changes."""

@@ -3,6 +3,9 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from offpiste.cli.output import STOPPED_EARLY, warn
 from offpiste.cli.study_arguments import File, Flag, Store, asked_to_stop, log
@@ -32,14 +35,13 @@ class Work:
     """Folder or s3:// URL that all parts share; each run gets a folder below it."""
     part: str = "1/1"
     """Which part, as I/N; each run is in exactly one, and sizes differ by at most one."""
-    slots: int | None = None
+    slots: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Runs to train at once; by default, as many as fit on this machine by the study's resources."""
-    hours: float | None = None
+    hours: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Time until this machine is taken away; the runs save before."""
     batch: Flag = False
-    """As a part of a batch job: stop if the process that started this one ends, and refuse a store that does not know
-    the study, as a folder does that this machine does not share."""
-    file_hash: str | None = None
+    """As a part of a batch job: stop with the process that started this one, and refuse a store without the study."""
+    file_hash: Annotated[str | None, tyro.conf.arg(metavar="STR")] = None
     """End at once unless the study's file has this hash, as `study slurm` writes it."""
     accept_version: Flag = False
     """Resume runs that were started by a version with other results, or before the file of their bonus was changed."""

@@ -14,8 +14,8 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
     by_game: dict[str, dict[str, Cell]] = {}
     for cell in profile:
         by_game.setdefault(cell.game, {})[cell.method] = cell
-    heads = ("ε-greedy", "oracle", "best published", "median published")
-    yield f"{'':<14}{method:<22}" + "".join(f"{head:>{len(head) + 2}}" for head in heads)
+    heads = ("ε-greedy", "oracle", "best", "median")
+    yield f"{'':<14}{method:<22}" + "".join(f"{head:>10}" for head in heads)
     for game, row in by_game.items():
         if method not in row:
             continue
@@ -28,9 +28,9 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
             median(others) if others else None,
         )
         shown = f"{mine.score:z.2f} [{mine.interval.low:z.2f}, {mine.interval.high:z.2f}]"
-        columns = "".join(f"{_shown(score):>{len(head) + 2}}" for score, head in zip(scores, heads, strict=True))
-        yield f"{title(game):<14}{shown:<22}{columns}"
-    yield "A random policy scores 0, the optimal policy 1. Results in these worlds may not carry over to Atari."
+        yield f"{title(game):<14}{shown:<22}{''.join(f'{_shown(score):>10}' for score in scores)}"
+    yield "Random play scores 0, the optimal policy 1. Best and median are those of the"
+    yield "published bonuses. Results in these worlds may not carry over to Atari."
     if not published:
         yield "No published results are installed, so the other columns are empty."
 

@@ -40,9 +40,7 @@ class Arguments:
     worlds: tuple[str, ...] = ()
     """The small worlds to run it in, by name; all eight by default."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """One hard world, Four Rooms, three seeds, and the middle of the grid without tuning: minutes instead of half an
-    hour.
-    """
+    """One hard world, Four Rooms, with three seeds and the middle of the grid, in minutes instead of half an hour."""
     taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """β and options of the bonus."""
 

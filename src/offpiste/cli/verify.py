@@ -20,7 +20,7 @@ _NO_DAMAGE = ("bundle in a store",)
 @dataclass(frozen=True)
 class Arguments:
     """Read all that a store holds and compare it with its checksums: run.json, both checkpoints and the tables of every
-    run, and imported curves; or the files of a bundle. Nothing is changed. Exit code 1 if anything is damaged or
+    run, and imported curves; or the files of a bundle. Exit code 0: all is whole; 1: something is damaged or
     missing.
     """
 

@@ -101,14 +101,21 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
 def save(drawing: Drawing, folder: Path) -> str:
     """Write a figure as PDF and PNG, and return it as SVG to stand in a page."""
     folder.mkdir(parents=True, exist_ok=True)
+    page = for_page(drawing)
+    with style(drawing.name):
+        drawing.figure.savefig(folder / f"{drawing.name}.png")
+        with _fonts_without_layout():
+            drawing.figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
+    return page
+
+
+def for_page(drawing: Drawing) -> str:
+    """Return a figure as SVG to stand in a page."""
     with style(drawing.name):
         layout = drawing.figure.get_layout_engine()
         if layout and drawing.figure.axes:
             layout.execute(drawing.figure)  # once, and not by drawing everything as savefig does
         drawing.figure.set_layout_engine(None)
-        drawing.figure.savefig(folder / f"{drawing.name}.png")
-        with _fonts_without_layout():
-            drawing.figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
         out = io.StringIO()
         drawing.figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None})
     return _for_page(out.getvalue(), drawing)

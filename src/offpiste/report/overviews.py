@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter
 
 from offpiste.analysis.comparisons import (
     Aggregate,
@@ -30,6 +30,7 @@ from offpiste.report.drawing import (
 from offpiste.report.look import INK, MUTED, Look, looks
 
 _NARROW = 0.62 * WIDTH
+_PANEL = 0.28 * WIDTH
 
 
 def overview_figures(
@@ -68,14 +69,26 @@ def improvement_by_world_figure(evidence: Evidence, found: Sequence[Contrast]) -
     return _improvement(evidence, found, "improvement_by_world", heading, caption)
 
 
-def _improvement(evidence: Evidence, found: Sequence[Contrast], name: str, heading: str, caption: str) -> Drawing:
+def improvement_panels(evidence: Evidence, found: Sequence[Contrast]) -> Iterator[Drawing]:
+    """Return the probability of improvement over ε-greedy, a small figure for each world, to be put side by side."""
+    for world in dict.fromkeys(each.suite for each in found):
+        here = [each for each in found if each.suite == world]
+        caption = "In how many of the seed-by-seed pairs a method does better than ε-greedy, with 95% intervals."
+        name = f"improvement_{here[0].games[0]}"
+        yield _improvement(evidence, here, name, f"Probability of improvement in {world}", caption, _PANEL)
+
+
+def _improvement(
+    evidence: Evidence, found: Sequence[Contrast], name: str, heading: str, caption: str, width: float = WIDTH
+) -> Drawing:
     drawn = looks(evidence.methods)
     suites = list(dict.fromkeys(each.suite for each in found))
     methods = [method for method in evidence.methods if any(each.method == method for each in found)]
     with style(name):
         columns = min(4, len(suites))
         rows = math.ceil(len(suites) / columns)
-        figure = new_figure(rows * (0.9 + 0.28 * len(methods)))
+        head, row = (0.9, 0.28) if width == WIDTH else (0.5, 0.2)
+        figure = new_figure(rows * (head + row * len(methods)), width)
         for axes, suite in zip(grid_of_axes(figure, rows, columns, len(suites), sharey=True), suites, strict=True):
             axes.axvline(0.5, color=MUTED, linewidth=0.8)
             for each in found:
@@ -85,6 +98,7 @@ def _improvement(evidence: Evidence, found: Sequence[Contrast], name: str, headi
                     draw_interval(axes, methods.index(each.method), share, interval, drawn[each.method], **marks)
             _method_rows(axes, methods, short(suite))
             axes.set_xlim(-0.04, 1.04)
+            axes.xaxis.set_major_locator(MultipleLocator(0.25 if width == WIDTH else 0.5))
             axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     return Drawing(name, heading, caption, figure)
 
