@@ -17,7 +17,7 @@ from torch import Tensor
 
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, ExplorationConfig
-from offpiste.neural import adam_arrays, copy_parameters, load_adam, load_network, network_arrays
+from offpiste.neural import adam_arrays, adam_step, copy_parameters, load_adam, load_network, network_arrays
 from offpiste.store import layout
 from offpiste.types import Batch
 
@@ -156,7 +156,7 @@ class Rainbow:
             for master, working in zip(self._master.parameters(), self._online.parameters(), strict=True):
                 assert working.grad is not None  # noqa: S101 (for the type checker)
                 master.grad = working.grad.to(master.dtype)
-        self._optimizer.step()
+        adam_step(self._optimizer)
         if self._online is not self._master:
             copy_parameters(self._master, self._online)
 
