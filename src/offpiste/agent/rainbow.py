@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from offpiste.agent.exploration import random_action
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, ExplorationConfig
 from offpiste.neural import adam_arrays, adam_step, copy_parameters, load_adam, load_network, network_arrays
@@ -76,9 +77,8 @@ class Rainbow:
         noise: np.random.Generator | None = None,
     ) -> int:
         """Return the ε-greedy action: with probability ε a random one, otherwise the greedy one."""
-        if generator.random() <= epsilon:
-            return int(generator.integers(self._action_count))
-        return self.greedy_action(state, noise)
+        action = random_action(epsilon, generator, self._action_count)
+        return self.greedy_action(state, noise) if action is None else action
 
     def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:
         """Return the action of highest expected value in a state [stack, height, width]."""
