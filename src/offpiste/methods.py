@@ -117,6 +117,7 @@ METHODS = {
         bonus_class="offpiste.bonuses.rnd:RndReleased",
         checkpoint_mb={"atari": 71.1, SMALL_WORLDS: 3.7},
     ),
+    "ez_greedy": Method("εz-greedy", ExplorationConfig(max_repeat_steps=10_000)),
     "simhash": Method(
         "SimHash",
         constants={

@@ -25,7 +25,7 @@ from offpiste.analysis.runs import Run, arms_by_protocol, differences
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
-from offpiste.methods import METHODS, base_run
+from offpiste.methods import base_run
 from offpiste.parsing import to_dict
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -127,10 +127,9 @@ class Evidence:
     def is_published(self, game: str, method: str) -> bool:
         """Return whether all runs of a method on a game are those of a published method: by name and by constants.
 
-        On the games of a benchmark these are the methods of its published study, elsewhere the rows of the table.
+        On the games of a benchmark these are the methods of its published study, elsewhere those of the paper's.
         """
-        benchmark = self.benchmark(game)
-        if method not in (benchmark.published if benchmark else METHODS):
+        if method not in (self.benchmark(game) or PAPER).published:
             return False
         constants = fingerprint(method_settings(base_run(game, method)))
         return all(run.method_fingerprint == constants for run in self.runs if (run.game, run.method) == (game, method))

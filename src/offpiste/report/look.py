@@ -60,6 +60,7 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "icm": (GREEN, DASHED, "D"),
     "rnd": (VERMILION, SOLID, "P"),
     "rnd_released": (PURPLE, DOTTED, "X"),
+    "ez_greedy": (INK, DASHED, "8"),
     "simhash": (ORANGE, SOLID, "*"),
     # References to read the others against: grey, distinguished by dashes and marker.
     "oracle": (MUTED, DASHED, "<"),
