@@ -10,6 +10,11 @@ from offpiste.analysis.small_worlds import SMALL_WORLDS
 BENCHMARKS = (PAPER, SMALL_WORLDS)
 
 
+def benchmark_on(game: str) -> Benchmark | None:
+    """Return the benchmark that a game belongs to, whatever the runs on it were for."""
+    return next((benchmark for benchmark in BENCHMARKS if game in benchmark.games), None)
+
+
 def benchmark_of(runs: Sequence[Run]) -> Benchmark | None:
     """Return the benchmark that runs on one game belong to; None where they have no number that it is judged by."""
     for benchmark in BENCHMARKS:

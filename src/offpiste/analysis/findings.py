@@ -113,6 +113,10 @@ class Benchmark:
         """Return by how much two scores on a game may differ and be equal, in the game's own points."""
         return self.tie * reference_scores(game).span
 
+    def is_of_the_first_edition(self, method: str, game: str) -> bool:
+        """Return whether the constants of a method were tuned on a game for the published study, without smoothing."""
+        return game == self.tuned and method in self.published
+
     def with_form(self, method: str, form: str) -> "Benchmark":
         """Return the benchmark with another form of a method in its place."""
         bonuses, ranked = (
