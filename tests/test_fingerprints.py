@@ -41,6 +41,7 @@ METHODS_THEN = {
     "oracle": ("b627c4eb1607", "c3181a4d8773"),
     "oracle_episodic": ("4031cc21b75a", "c3a1af820e3f"),
     "oracle_product": ("055d4dfc162d", "e0e9d5fd3211"),
+    "oracle_left": ("c0aafb42fb39", "8018dee68486"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {

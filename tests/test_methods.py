@@ -28,6 +28,7 @@ def test_counts_stand_after_the_methods_of_the_paper_and_are_none_of_them() -> N
         "oracle": "Oracle",
         "oracle_episodic": "Oracle (episodic)",
         "oracle_product": "Oracle (product)",
+        "oracle_left": "Oracle (cell left)",
     }
     assert {(row.source, row.paper_settings) for row in counts.values()} == {("not tuned", None)}
     assert counts["simhash"].bonus.scale == 2.56 / SimHashOptions().bits  # Tang et al., 2017

@@ -66,6 +66,7 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "oracle": (MUTED, DASHED, "<"),
     "oracle_episodic": (MUTED, DOTTED, ">"),
     "oracle_product": (MUTED, DASH_DOTTED, "h"),
+    "oracle_left": (MUTED, LONG, "H"),
     RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [
