@@ -9,8 +9,10 @@ from offpiste.analysis.load import load
 from offpiste.analysis.small_worlds import EASY, SMALL_WORLDS
 from offpiste.analysis.summary import summarise
 from offpiste.analysis.which_beta import (
+    DEFAULT,
     EPISODIC,
     FAMILIES,
+    WITHOUT_BONUS,
     Runs,
     Score,
     choices,
@@ -130,17 +132,38 @@ def test_only_points_that_every_family_has_can_be_one_for_all() -> None:
     assert one_for_all(table) is None
 
 
-def test_deep_sea_says_nothing_about_an_episodic_bonus() -> None:
+def test_deep_sea_says_nothing_about_an_episodic_bonus_or_a_method_without_one() -> None:
     table = everywhere(0.5, 0.4, 0.0)
     table["deep_sea_12"] = {(-3,): runs(0.0), MIDDLE: runs(9.0), (3,): runs(0.0)}
     assert one_for_all(table) == MIDDLE
-    assert one_for_all(table, episodic=True) == (-3,)
+    assert one_for_all(table, on_deep_sea=False) == (-3,)
+    for method, expected in (("cts", MIDDLE), ("oracle_episodic", (-3,)), ("ez_greedy", (-3,))):
+        assert choices(method, table, "wallpaper")["one for all"] == expected
+
+
+def test_a_method_without_a_bonus_has_its_default_in_place_of_what_is_transferred() -> None:
+    assert {name for name, row in METHODS.items() if row.bonus.name == "none"} == set(WITHOUT_BONUS)
+    points = {DEFAULT: runs(0.0), (1, 1): runs(1.0)}
+    table = dict.fromkeys((*SUITES["small_hard"], *EASY), points)
+    assert choices("ez_greedy", table, "key_door") == {"default": DEFAULT, "one for all": (1, 1), "own": (1, 1)}
+    assert choices("ez_greedy", table, "deep_sea_12") == {"default": DEFAULT}
+    assert choices("ez_greedy", table, "blank_tv") == {"own": None}
+
+
+def test_each_setting_is_chosen_in_its_way() -> None:
+    best = dict.fromkeys(FAMILIES, LOW) | {"key_door": HIGH, "deep_sea_12": MIDDLE}
+    solved = {w: {k: float((k,) == best[w]) for k in (-1, 0, 1)} for w in FAMILIES}
+    table = {w: {(4 * k,): runs(own, area=own) for k, own in found.items()} for w, found in solved.items()}
+    assert [*choices("cts", table, "key_door").values()] == [(0,), (-4,), (4,)]
+    assert choices("cts", table, "wallpaper") == {"transferred": (0,), "one for all": (-4,), "own": (-4,)}
+    assert choices("cts", table, "blank_tv") == {"own": (-4,)}
+    assert choices("cts", table, "deep_sea_12") == {"transferred": (0,), "one for all": (-4,), "own": (0,)}
 
 
 def test_a_published_constant_is_the_one_that_is_transferred_and_the_own_one_of_deep_sea() -> None:
     table = everywhere(0.5, 0.2, 0.3)
     assert transferred(table) == (-3,)
-    assert choices("cts", table, "wallpaper", None) == {"transferred": (-3,), "one for all": (-3,), "own": (-3,)}
+    assert choices("cts", table, "wallpaper") == {"transferred": (-3,), "one for all": (-3,), "own": (-3,)}
     assert choices("cts", table, "wallpaper", (3,))["transferred"] == (3,)
     assert choices("cts", table, "deep_sea_12", (3,)) == {"transferred": (3,), "one for all": (-3,), "own": (3,)}
     assert transferred({}) is None

@@ -34,12 +34,17 @@ FAMILIES = {world: "rooms" if world in _ROOMS else world for world in (*SMALL_WO
 """By world; worlds on one map are one family."""
 EPISODIC = ("oracle_episodic",)
 """Methods that only pay within an episode. Deep Sea never revisits, so a choice there says nothing about them."""
+WITHOUT_BONUS = ("epsilon_greedy", "noisy_nets", "ez_greedy")
+"""On Deep Sea they score 0 with any setting, so nothing is transferred from there; they have a default instead."""
+DEFAULT: Point = (0, 0)
+"""The setting of a method without a bonus that nobody chose."""
 
 Runs = Mapping[int, tuple[float, float]]
 """By seed, normalised score and area under the training curve."""
 Table = Mapping[str, Mapping[Point, Runs]]
 """The runs of one method, by world and point."""
-Kind = Literal["transferred", "one for all", "own"]
+Kind = Literal["transferred", "one for all", "own", "default"]
+"""How a constant was chosen; "default" by nobody, for methods without a bonus."""
 Key = tuple[str, str, str]
 """Method, and the fingerprints of protocol and method."""
 
@@ -122,13 +127,12 @@ def transferred(table: Table) -> Point | None:
     return next((point for point in best_first(runs, SMALL_WORLDS.tie, _itself(runs)) if runs[point]), None)
 
 
-def one_for_all(table: Table, world: str = "", *, episodic: bool = False) -> Point | None:
+def one_for_all(table: Table, world: str = "", *, on_deep_sea: bool = True) -> Point | None:
     """Return the point that is best on all families but that of a world, or on all; None if worlds are missing.
 
-    Only points that were tried on each of these worlds can be chosen. A method that only pays within an episode is not
-    judged by Deep Sea.
+    Only points that were tried on each of these worlds can be chosen. Some methods are not judged by Deep Sea.
     """
-    judging = SMALL_WORLDS.games[1:] if episodic else SMALL_WORLDS.games
+    judging = SMALL_WORLDS.games if on_deep_sea else SMALL_WORLDS.games[1:]
     worlds = [each for each in judging if FAMILIES[each] != FAMILIES.get(world)]
     families: dict[str, list[dict[Point, tuple[float, float]]]] = defaultdict(list)
     for each in worlds:
@@ -160,19 +164,22 @@ def is_defined(method: str, world: str) -> bool:
     return not (method in EPISODIC and world == TUNED)
 
 
-def choices(method: str, table: Table, world: str, published: Point | None) -> dict[Kind, Point | None]:
-    """Return the points of the three scores of a method on a world.
+def choices(method: str, table: Table, world: str, published: Point | None = None) -> dict[Kind, Point | None]:
+    """Return the points with which a method is scored on a world, by how each was chosen.
 
     `published` is the point of the constant that the first edition chose, which stays. On Deep Sea the own point is the
-    transferred one.
+    transferred one; on a diagnostic there is no other.
     """
-    carried = published if published is not None else transferred(table)
-    at_home = carried if world == TUNED else own(table.get(world, {}))
-    return {
-        "transferred": carried,
-        "one for all": one_for_all(table, world, episodic=method in EPISODIC),
-        "own": at_home,
-    }
+    if world in CONTROLS:
+        return {"own": own(table.get(world, {}))}
+    if method in WITHOUT_BONUS and world == TUNED:
+        return {"default": DEFAULT}
+    at_home = own(table.get(world, {}))
+    for_all = one_for_all(table, world, on_deep_sea=method not in (*EPISODIC, *WITHOUT_BONUS))
+    if method in WITHOUT_BONUS:
+        return {"default": DEFAULT, "one for all": for_all, "own": at_home}
+    carried = transferred(table) if published is None else published
+    return {"transferred": carried, "one for all": for_all, "own": carried if world == TUNED else at_home}
 
 
 def _of_seeds(
