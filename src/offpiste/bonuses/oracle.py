@@ -50,6 +50,7 @@ class Oracle:
 class OracleLeft(Oracle):
     """Pays 1/√n for leaving a cell for the n-th time in the run; the start of an episode is a cell of its own."""
 
+    measures_visits = False  # not of the step that it is shown: a cell is paid for by the step after
     _START = -1
 
     def __init__(self, options: OracleOptions, context: Context) -> None:
