@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--part", choices=which_beta.PARTS, default="today")
     parser.add_argument("--seeds", default="0-9", help="seeds of the result, as in 0-9")
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.what == "cost":
         return cost()
     part = options.part
