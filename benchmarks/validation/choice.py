@@ -54,7 +54,7 @@ def losses(bonuses: int) -> dict[str, tuple[float, float]]:
 
 def _lost(generator: np.random.Generator) -> tuple[float, float, float]:
     peak, height, width = generator.uniform(-4, 2), generator.uniform(0.3, 1), generator.uniform(0.7, 2)
-    truth = {(k,): float(height * np.exp(-((k - peak) ** 2) / (2 * width**2))) for k in POINTS}
+    truth: dict[Point, float] = {(k,): float(height * np.exp(-((k - peak) ** 2) / (2 * width**2))) for k in POINTS}
     best = max(truth.values())
 
     def runs(points: Collection[Point], count: int) -> Runs:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from offpiste.analysis import choice
-from offpiste.analysis.choice import best_first, points_of, shares_of_resamples, smoothed
+from offpiste.analysis.choice import Point, best_first, points_of, shares_of_resamples, smoothed
 from offpiste.seeding import stream
 
 Scores = dict[str, dict[int, tuple[float, float]]]
@@ -106,7 +106,12 @@ def test_a_score_is_smoothed_over_its_neighbours_by_how_many_runs_they_have() ->
 
 
 def test_neighbours_on_two_axes_differ_by_one_step_on_one_of_them() -> None:
-    runs = {(0, 0): [(1.0, 0.0)], (0, 1): [(0.4, 0.0)], (1, 1): [(0.0, 0.0)], (2, 0): [(9.0, 0.0)]}
+    runs: dict[Point, list[tuple[float, float]]] = {
+        (0, 0): [(1.0, 0.0)],
+        (0, 1): [(0.4, 0.0)],
+        (1, 1): [(0.0, 0.0)],
+        (2, 0): [(9.0, 0.0)],
+    }
     assert smoothed(runs)[0, 0][0] == pytest.approx((2 * 1.0 + 0.4) / 3)
     assert smoothed(runs)[0, 1][0] == pytest.approx((2 * 0.4 + 1.0 + 0.0) / 4)
     assert smoothed(runs)[2, 0] == (9.0, 0.0)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.choice import Point
 from offpiste.analysis.load import load
 from offpiste.analysis.small_worlds import EASY, SMALL_WORLDS
 from offpiste.analysis.summary import summarise
@@ -15,6 +16,7 @@ from offpiste.analysis.which_beta import (
     WITHOUT_BONUS,
     Runs,
     Score,
+    Table,
     choices,
     finalists,
     is_defined,
@@ -31,7 +33,9 @@ from offpiste.worlds.registry import SUITES
 from offpiste.worlds.scores import reference_scores
 from tests.analysis.small_store import write_run
 
-LOW, MIDDLE, HIGH = (-1,), (0,), (1,)
+LOW: Point = (-1,)
+MIDDLE: Point = (0,)
+HIGH: Point = (1,)
 RESULT = range(10)
 
 
@@ -62,7 +66,7 @@ def test_bonuses_that_only_pay_within_an_episode_are_undefined_on_deep_sea() -> 
 
 
 def test_two_finalists_go_to_a_second_stage_and_only_they_can_be_chosen() -> None:
-    points = {
+    points: dict[Point, Runs] = {
         (-4,): runs(0.0, 0.0),
         (-3,): runs(0.9, 0.9),  # alone: 0.6 when smoothed
         (-2,): runs(0.0, 0.0),
@@ -153,7 +157,7 @@ def test_a_method_without_a_bonus_has_its_default_in_place_of_what_is_transferre
 def test_each_setting_is_chosen_in_its_way() -> None:
     best = dict.fromkeys(FAMILIES, LOW) | {"key_door": HIGH, "deep_sea_12": MIDDLE}
     solved = {w: {k: float((k,) == best[w]) for k in (-1, 0, 1)} for w in FAMILIES}
-    table = {w: {(4 * k,): runs(own, area=own) for k, own in found.items()} for w, found in solved.items()}
+    table: Table = {w: {(4 * k,): runs(own, area=own) for k, own in found.items()} for w, found in solved.items()}
     assert [*choices("cts", table, "key_door").values()] == [(0,), (-4,), (4,)]
     assert choices("cts", table, "wallpaper") == {"transferred": (0,), "one for all": (-4,), "own": (-4,)}
     assert choices("cts", table, "blank_tv") == {"own": (-4,)}
@@ -170,10 +174,10 @@ def test_a_published_constant_is_the_one_that_is_transferred_and_the_own_one_of_
 
 
 def test_a_score_is_of_the_seeds_that_were_asked_for_and_of_nothing_less() -> None:
-    table = {"four_rooms": {LOW: {0: (1.0, 0.2), 1: (0.0, 0.4), 2: (9.0, 9.0), 100: (9.0, 9.0)}}}
+    table: Table = {"four_rooms": {LOW: {0: (1.0, 0.2), 1: (0.0, 0.4), 2: (9.0, 9.0), 100: (9.0, 9.0)}}}
     found = score(table, "four_rooms", LOW, [1, 0])
     assert found is not None
-    assert (found.mean, found.area) == (0.5, pytest.approx(0.3))
+    assert [found.mean, found.area] == pytest.approx([0.5, 0.3])
     assert score(table, "four_rooms", LOW, [0, 3]) is None
     assert (
         score(table, "four_rooms", None, [0]) is score(table, "rain", LOW, [0]) is score(table, "rain", LOW, []) is None

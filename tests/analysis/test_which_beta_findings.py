@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
+from offpiste.analysis.choice import Point
 from offpiste.analysis.findings import BASELINE
 from offpiste.analysis.small_worlds import EASY, HARD
 from offpiste.analysis.which_beta import DEFAULT, Runs
@@ -94,7 +95,7 @@ def test_noise_is_asked_of_bonuses_on_appearance_with_the_oracle_beside_them() -
     )
     finding = BY_KEY["noise-blinds"]
     (claim,) = finding.claims(scored, "today", TEN)
-    assert (claim.effect, claim.p_for, claim.beside) == (0.9, 2**-9, pytest.approx(0.0))
+    assert [claim.effect, claim.p_for, claim.beside] == pytest.approx([0.9, 2**-9, 0.0])
     assert judge(finding, scored, "today", TEN) == {"cts solves blank_tv more often than noisy_tv": "yes"}
     without_oracle = {key: own for key, own in scored.items() if key[0] != "oracle"}
     assert judge(finding, without_oracle, "today", TEN) == {}
@@ -135,8 +136,10 @@ def test_episodic_bonuses_are_held_beside_lifelong_ones_once_all_are_there() -> 
 
 
 def test_scores_are_read_by_how_the_constant_was_chosen() -> None:
-    points = {(k,): {100: (float(k == 1), 0.0), 0: (k / 10, 0.0)} for k in range(-4, 3)}
-    without_bonus = {point: {100: (float(point == (1, 0)), 0.0), 0: (0.3, 0.0)} for point in (DEFAULT, (1, 0))}
+    points: dict[Point, Runs] = {(k,): {100: (float(k == 1), 0.0), 0: (k / 10, 0.0)} for k in range(-4, 3)}
+    without_bonus: dict[Point, Runs] = {
+        point: {100: (float(point == (1, 0)), 0.0), 0: (0.3, 0.0)} for point in (DEFAULT, (1, 0))
+    }
     records = {
         "cts": {"rain": points},
         "ez_greedy": {"rain": without_bonus},

@@ -99,7 +99,7 @@ def test_a_blank_screen_is_all_that_differs_from_a_noisy_one_whatever_is_done() 
             (shown, *rest), (plain, *others) = noisy.step(action), blank.step(action)
             assert rest == others
             assert noisy.ram.tobytes() == blank.ram.tobytes()
-            lit += shown[0, rows].any()
+            lit += int(shown[0, rows].any())
             assert not plain[0, rows].any()
             shown = shown.copy()
             shown[0, rows] = 0
