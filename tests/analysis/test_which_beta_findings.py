@@ -17,6 +17,7 @@ from offpiste.analysis.which_beta_findings import (
     PRIMARY,
     WITHIN_EPISODES,
     Scored,
+    gains,
     judge,
     scored_runs,
 )
@@ -133,6 +134,21 @@ def test_episodic_bonuses_are_held_beside_lifelong_ones_once_all_are_there() -> 
     finding = BY_KEY["episodic-beats-lifelong-on-wallpaper"]
     assert judge(finding, scored, "later", TEN) == {"episodic bonuses beat lifelong ones": "yes"}
     assert judge(finding, scored, "today", TEN) == {}
+
+
+def test_a_bonus_gains_in_a_world_where_it_alone_solves_seeds_and_does_not_where_a_quarter_is_excluded() -> None:
+    world, seeds = "noisy_tv", range(20)
+    scored = joined(
+        every((BASELINE,), (world,), "default", runs(*[0.0] * 18, 1.0, 1.0)),
+        every(("cts",), (world,), "own", runs(*[1.0] * 8, *[0.0] * 12)),  # alone in 8, the other in 2: 0.055
+        every(("rnd",), (world,), "own", runs(*[1.0] * 9, *[0.0] * 9, 1.0, 1.0)),  # alone in 9: 0.002
+        every(("icm",), (world,), "own", runs(*[0.0] * 20)),  # 0.003
+        every(("simhash",), (world,), "own", runs(1.0, *[0.0] * 19)),  # alone in 1: 0.024
+    )
+    expected = {"cts": "inconclusive", "icm": "no", "rnd": "yes", "simhash": "inconclusive"}
+    assert gains(scored, "today", world, "own", seeds) == expected
+    assert gains(scored, "today", world, "own", range(10))["icm"] == "inconclusive"
+    assert gains(scored, "today", world, "transferred", seeds) == {}
 
 
 def test_scores_are_read_by_how_the_constant_was_chosen() -> None:

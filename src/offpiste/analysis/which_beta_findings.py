@@ -16,7 +16,7 @@ import numpy as np
 
 from offpiste.analysis.choice import Point
 from offpiste.analysis.findings import BASELINE, MARGIN
-from offpiste.analysis.seed_tests import above, holm, mcnemar, sign_flip
+from offpiste.analysis.seed_tests import above, gains_less, holm, mcnemar, sign_flip
 from offpiste.analysis.small_worlds import EASY, HARD, NOISY, ORACLE
 from offpiste.analysis.stats import Array
 from offpiste.analysis.summary import LEARNED
@@ -73,6 +73,23 @@ def judge(finding: Finding, scored: Scored, part: Part, seeds: Collection[int] |
     shown = holm({claim.label: claim.p_for for claim in claims}, finding.tests(part))
     refuted = holm({claim.label: claim.p_against for claim in claims}, finding.tests(part))
     return {name: "yes" if shown[name] else "no" if refuted[name] else "inconclusive" for name in shown}
+
+
+def gains(scored: Scored, part: Part, world: str, kind: Kind, seeds: Collection[int]) -> dict[str, Answer]:
+    """Return by bonus whether it solves a hard world more often than ε-greedy; corrected for the bonuses of its part.
+
+    No means that a gain of 0.25 is excluded, which takes more than ten seeds.
+    """
+    found = {
+        bonus: tuple(
+            _scores(scored, key, seeds) >= LEARNED for key in ((bonus, world, kind), (BASELINE, world, "default"))
+        )
+        for bonus in PRIMARY[part]
+        if _there(scored, ((bonus, world, kind), (BASELINE, world, "default")))
+    }
+    shown = holm({bonus: mcnemar(own, baseline) for bonus, (own, baseline) in found.items()}, len(PRIMARY[part]))
+    refuted = holm({bonus: gains_less(own, baseline) for bonus, (own, baseline) in found.items()}, len(PRIMARY[part]))
+    return {bonus: "yes" if shown[bonus] else "no" if refuted[bonus] else "inconclusive" for bonus in found}
 
 
 def scored_runs(records: Mapping[str, Table], published: Mapping[str, Point], seeds: Collection[int]) -> Scored:
