@@ -27,6 +27,8 @@ NOT_RUN = {
     ". .venv/bin/activate": "CI and whoever reads this have an environment already",
     "python -m build": "needs a package index; the release checklist has it",
     "offpiste try *": "takes minutes at least; its own tests stand in for the workers",
+    "offpiste study run studies/which_beta/*": "takes hours; the tests of its studies read them",
+    "python -m scripts.which_beta *": "needs the runs of the studies before; its tests make them up",
     "scripts/check": "this test is part of it",
     "python -m benchmarks.*": "benchmarks take minutes to hours, and some a GPU; each has its own --quick",
     "*s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",

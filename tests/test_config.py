@@ -59,6 +59,8 @@ CHANGED: dict[str, Any] = {
     "exploration.epsilon_final": 0.1,
     "exploration.epsilon_decay_steps": 10,
     "exploration.epsilon_evaluation": 0.05,
+    "exploration.max_repeat_steps": 10_000,
+    "exploration.repeat_exponent": 1.5,
     "exploration.noisy": True,
     "exploration.noise_scale": 0.1,
     "exploration.evaluation_noise": False,

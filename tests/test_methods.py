@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from offpiste import methods
@@ -20,12 +22,13 @@ def test_the_six_methods_of_the_paper_have_its_constants() -> None:
 
 
 def test_counts_stand_after_the_methods_of_the_paper_and_are_none_of_them() -> None:
-    counts = {name: methods.find(name) for name in list(methods.METHODS)[7:]}
+    counts = {name: methods.find(name) for name in list(methods.METHODS)[8:]}
     assert {name: row.label for name, row in counts.items()} == {
         "simhash": "SimHash",
         "oracle": "Oracle",
         "oracle_episodic": "Oracle (episodic)",
         "oracle_product": "Oracle (product)",
+        "oracle_left": "Oracle (cell left)",
     }
     assert {(row.source, row.paper_settings) for row in counts.values()} == {("not tuned", None)}
     assert counts["simhash"].bonus.scale == 2.56 / SimHashOptions().bits  # Tang et al., 2017
@@ -44,7 +47,16 @@ def test_the_options_of_a_method_are_those_of_its_bonus(name: str) -> None:
 
 def test_bonuses_are_added_to_plain_epsilon_greedy() -> None:
     for name, method in methods.METHODS.items():
-        assert name == "noisy_nets" or method.exploration == methods.find("epsilon_greedy").exploration
+        of_actions = name in ("noisy_nets", "ez_greedy")
+        assert of_actions or method.exploration == methods.find("epsilon_greedy").exploration
+
+
+def test_random_actions_that_last_are_those_of_their_paper_and_the_rest_is_epsilon_greedy() -> None:
+    for game in ("freeway", "four_rooms"):
+        plain, lasting = (methods.base_run(game, name) for name in ("epsilon_greedy", "ez_greedy"))
+        assert (lasting.exploration.max_repeat_steps, lasting.exploration.repeat_exponent) == (10_000, 2.0)
+        assert replace(lasting, method="epsilon_greedy", exploration=plain.exploration) == plain
+        assert replace(lasting.exploration, max_repeat_steps=1) == plain.exploration
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from torch.nn import functional
 from offpiste import arrays
 from offpiste.neural import (
     SameConvolution,
+    adam_step,
     copy_parameters,
     load_module,
     same_padding,
@@ -118,6 +119,48 @@ def test_before_its_first_step_adam_has_no_arrays_and_loading_none_forgets_all()
         step(fresh, adams[0], seed)
         step(used, adams[1], seed)
     assert_same(fresh, used)
+
+
+@pytest.mark.parametrize("options", [{"fused": True}, {"fused": True, "amsgrad": True}, {"foreach": True}], ids=str)
+def test_a_step_of_adam_without_bookkeeping_has_the_same_bits(options: dict[str, bool]) -> None:
+    networks = [two_layers(seed=0) for _ in range(2)]
+    usual, direct = (torch.optim.Adam(each.parameters(), 1e-2, (0.8, 0.9), eps=1e-4, **options) for each in networks)
+    generator = torch.Generator().manual_seed(1)
+    for step in range(30):
+        inputs = torch.randn(5, 3, generator=generator)
+        for network in networks:
+            network.zero_grad()
+            network(inputs).square().mean().backward()
+            if step % 3 == 1:
+                network[0].bias.grad = None  # a parameter without a gradient is left as it is
+        usual.step()
+        adam_step(direct)
+        assert_same_bits(networks, (usual, direct))
+
+
+def test_only_the_first_step_of_adam_on_a_cpu_needs_the_optimizer_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = two_layers(seed=0)
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+    usual = optimizer.step
+    steps = []
+    monkeypatch.setattr(optimizer, "step", lambda: steps.append(usual()))
+    for _ in range(3):
+        network.zero_grad()
+        network(torch.ones(1, 3)).sum().backward()
+        adam_step(optimizer)
+    assert len(steps) == 1
+
+
+def two_layers(seed: int) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+
+
+def assert_same_bits(networks: list[nn.Sequential], optimizers: tuple[torch.optim.Adam, torch.optim.Adam]) -> None:
+    found = [network_arrays(n) | adam_arrays(o, n, "adam/") for n, o in zip(networks, optimizers, strict=True)]
+    assert found[0].keys() == found[1].keys()
+    for name, expected in found[0].items():
+        assert np.array_equal(found[1][name], expected), name
 
 
 def test_a_copy_to_a_coarser_network_rounds() -> None:

@@ -8,7 +8,9 @@ jumps between two values around theirs, which deceives tests that suppose equal 
   how often it is right where the effect is there, and where it is absent. Bars: wrong in 5% at most; right in 80% at
   least with 20 seeds, if the effect is large; and never a verdict from fewer seeds than it says it needs. How often
   small effects are seen is printed as it is, and so are small worlds in which a run solves its world or does not;
-- for the methods beside ε-greedy, how often a family has any wrong call where no method differs. Bar: 5% at most.
+- for the methods beside ε-greedy, how often a family has any wrong call where no method differs. Bar: 5% at most;
+- for the findings of *Which β?*, how often any claim is wrong where nothing differs, and how often right beside what
+  was planned. Bar: wrong in 5% at most.
 
 Frequencies of n studies may miss a bar by three standard errors. `--quick` takes a fraction of the studies.
 """
@@ -22,6 +24,7 @@ from benchmarks.validation.calibration_calls import check_calls
 from benchmarks.validation.calibration_intervals import check_intervals, check_rank_test
 from benchmarks.validation.calibration_studies import LEVEL, SEEDS, draw, shown, slack
 from benchmarks.validation.calibration_truths import RIVALS, SOLVED, TRUTHS, Effects, Truth
+from benchmarks.validation.calibration_which_beta import check_which_beta
 from offpiste.analysis.evidence import BENCHMARKS
 from offpiste.analysis.findings import BASELINE, Benchmark, Finding, Scores, judge_one
 from offpiste.seeding import stream
@@ -39,6 +42,7 @@ def main() -> int:
     studies = options.studies or (25 if options.quick else 400)
     missed = [*check_intervals(10 * studies, 40 if options.quick else 200), *check_rank_test(4 * studies)]
     missed += check_calls(5 * studies)
+    missed += check_which_beta(studies)
     errors: list[float] = []
     powers: list[float] = []
     judged = [(benchmark, finding) for benchmark in BENCHMARKS for finding in benchmark.findings]

@@ -140,6 +140,10 @@ class ExplorationConfig(_Table, name="exploration"):
     """Agent steps of the linear decay, which starts at the end of the warm-up."""
     epsilon_evaluation: Probability = 0.001
     """ε during evaluation."""
+    max_repeat_steps: Annotated[int, Range(min=1, max=1_000_000), ADDED_LATER] = 1
+    """Agent steps for which a random action is repeated at most; 1 is ε-greedy."""
+    repeat_exponent: Annotated[float, Range(min=0, max=100), ADDED_LATER] = 2.0
+    """μ: a random action is repeated for n steps with probability proportional to n**-μ (Dabney et al., 2021)."""
     noisy: bool = False
     """Whether the fully connected layers are noisy (Fortunato et al., 2018)."""
     noise_scale: Annotated[float, Range(min=0)] = 0.5

@@ -117,6 +117,7 @@ METHODS = {
         bonus_class="offpiste.bonuses.rnd:RndReleased",
         checkpoint_mb={"atari": 71.1, SMALL_WORLDS: 3.7},
     ),
+    "ez_greedy": Method("εz-greedy", ExplorationConfig(max_repeat_steps=10_000)),
     "simhash": Method(
         "SimHash",
         constants={
@@ -155,6 +156,12 @@ METHODS = {
         },
         bonus_class="offpiste.bonuses.oracle:OracleProduct",
         checkpoint_mb={"atari": 3.5, SMALL_WORLDS: 0.1},
+    ),
+    "oracle_left": Method(
+        "Oracle (cell left)",
+        constants={"atari": BonusConfig(name="oracle_left", scale=0.01)},
+        bonus_class="offpiste.bonuses.oracle:OracleLeft",
+        checkpoint_mb={"atari": 3.0, SMALL_WORLDS: 0.1},
     ),
 }
 """Every method by name, in the order of all lists, tables and figures: the paper's first."""

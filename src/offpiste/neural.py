@@ -87,6 +87,36 @@ def load_module(
 
 
 @torch.no_grad()
+def adam_step(optimizer: torch.optim.Adam) -> None:
+    """Do `optimizer.step()`: on a CPU the same bits without its bookkeeping, which takes longer than a small update."""
+    (group,) = optimizer.param_groups
+    parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+    states = [optimizer.state[parameter] for parameter in parameters if parameter in optimizer.state]
+    plain = group["fused"] and not group["amsgrad"] and len(states) == len(parameters) > 0
+    direct = plain and all(each.is_cpu for each in parameters)
+    if not direct:
+        optimizer.step()  # the first step, too, which makes the moments
+        return
+    counts = [state["step"] for state in states]
+    torch._foreach_add_(counts, 1)
+    torch._fused_adam_(
+        parameters,
+        [parameter.grad for parameter in parameters],
+        [state["exp_avg"] for state in states],
+        [state["exp_avg_sq"] for state in states],
+        [],
+        counts,
+        lr=group["lr"],
+        beta1=group["betas"][0],
+        beta2=group["betas"][1],
+        weight_decay=group["weight_decay"],
+        eps=group["eps"],
+        amsgrad=False,
+        maximize=group["maximize"],
+    )
+
+
+@torch.no_grad()
 def copy_parameters(source: nn.Module, destination: nn.Module) -> None:
     """Copy all parameters, rounding to the destination's precision."""
     for old, new in zip(source.parameters(), destination.parameters(), strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from offpiste.analysis import choice
-from offpiste.analysis.choice import best_first, shares_of_resamples
+from offpiste.analysis.choice import Point, best_first, points_of, shares_of_resamples, smoothed
 from offpiste.seeding import stream
 
 Scores = dict[str, dict[int, tuple[float, float]]]
@@ -90,3 +90,74 @@ def test_shares_are_those_of_all_resamples_tried_one_by_one() -> None:
 def test_nothing_is_known_without_a_common_seed() -> None:
     assert shares_of_resamples({"a": {1: (1.0, 0.0)}, "b": {2: (0.0, 0.0)}}, 0.05, stream(0, "test")) == {}
     assert shares_of_resamples({}, 0.05, stream(0, "test")) == {}
+
+
+LINE = {"low": (-1,), "middle": (0,), "high": (1,)}
+
+
+def test_a_score_is_smoothed_over_its_neighbours_by_how_many_runs_they_have() -> None:
+    """Two runs at -1 of mean 0.5, five at 0 of mean 0.4, one at 2 of 1, and none at 1 and 3."""
+    runs = {(-1,): [0.0, 1.0], (0,): [0.0, 0.0, 0.0, 1.0, 1.0], (1,): [], (2,): [1.0], (3,): []}
+    found = smoothed({point: [(score, 10 * score) for score in own] for point, own in runs.items()})
+    assert found.keys() == {(-1,), (0,), (2,)}
+    assert found[-1,] == pytest.approx(((2 * 2 * 0.5 + 5 * 0.4) / (2 * 2 + 5), 10 * 4 / 9))
+    assert found[0,] == pytest.approx(((2 * 5 * 0.4 + 2 * 0.5) / (2 * 5 + 2), 10 * 5 / 12))
+    assert found[2,] == (1.0, 10.0)
+
+
+def test_neighbours_on_two_axes_differ_by_one_step_on_one_of_them() -> None:
+    runs: dict[Point, list[tuple[float, float]]] = {
+        (0, 0): [(1.0, 0.0)],
+        (0, 1): [(0.4, 0.0)],
+        (1, 1): [(0.0, 0.0)],
+        (2, 0): [(9.0, 0.0)],
+    }
+    assert smoothed(runs)[0, 0][0] == pytest.approx((2 * 1.0 + 0.4) / 3)
+    assert smoothed(runs)[0, 1][0] == pytest.approx((2 * 0.4 + 1.0 + 0.0) / 4)
+    assert smoothed(runs)[2, 0] == (9.0, 0.0)
+
+
+def test_a_lucky_setting_among_poor_ones_loses_to_a_good_one_among_good_ones() -> None:
+    means = {(-3,): 0.0, (-2,): 1.0, (-1,): 0.0, (0,): 0.5, (1,): 1.0, (2,): 0.5}
+    scores = {point: [(score, 0.0)] * 2 for point, score in means.items()}
+    same = {point: point for point in scores}
+    assert best_first(scores, 0.05, same)[0] == (1,)  # 0.75 beside 0.5
+    assert best_first(scores, 0.05)[:2] == [(-2,), (1,)]  # without neighbours they are equal
+
+
+def test_tied_settings_are_ordered_by_area_then_by_how_near_the_middle_they_are_then_upwards() -> None:
+    far = {"low": (-4,), "middle": (0,), "high": (4,)}  # no neighbours
+    areas = {"high": [(0.96, 0.3)], "low": [(1.0, 0.2)], "middle": [(0.95, 0.1)]}
+    assert best_first(areas, 0.05, far) == ["high", "low", "middle"]
+    assert best_first(areas, 0.03, far) == ["low", "high", "middle"]  # the margin is that to the best, 1.0
+    equal = {"high": [(1.0, 0.3)], "low": [(0.99, 0.3)], "middle": [(0.98, 0.3)]}
+    assert best_first(equal, 0.05, far) == ["middle", "low", "high"]
+
+
+def test_the_area_is_smoothed_too() -> None:
+    scores = {"low": [(1.0, 0.9)], "middle": [(1.0, 0.0)], "high": [(1.0, 0.8)]}
+    assert best_first(scores, 0.05, LINE)[0] == "low"  # 0.6, and 0.425 and 0.53
+    assert best_first({**scores, "low": [(1.0, 0.7)]}, 0.05, LINE)[0] == "high"
+
+
+def test_resamples_are_smoothed_as_the_choice_is() -> None:
+    scores = {"low": {1: (1.0, 0.0), 2: (0.0, 0.0)}, "middle": {1: (0.6, 0.0), 2: (0.6, 0.0)}}
+    points = {name: LINE[name] for name in scores}
+    draws = list(product((1, 2), repeat=2))
+    best = [
+        best_first({name: [own[s] for s in draw] for name, own in scores.items()}, 0.0, points)[0] for draw in draws
+    ]
+    found = shares_of_resamples(scores, 0.0, stream(0, "test"), points)
+    assert set(best) == {"low", "middle"}
+    assert found == pytest.approx({name: best.count(name) / 4 for name in scores}, abs=0.04)
+
+
+def test_points_are_found_from_values_that_differ_and_names_have_no_neighbours() -> None:
+    values = {
+        "a": {"scale": 0.01, "rate": 1e-3, "same": 5, "kind": "x"},
+        "b": {"scale": 10.0, "rate": 1e-3, "same": 5, "kind": "y"},
+        "c": {"scale": 0.1, "rate": 1e-4, "same": 5, "kind": "x"},
+    }
+    assert points_of(values) == {"a": (-1, 1, 0), "b": (1, 1, 2), "c": (0, 0, 0)}
+    assert points_of({"only": {"scale": 1.0}}) == {"only": ()}
+    assert best_first({"only": [(1.0, 1.0)]}, 0.05, {"only": ()}) == ["only"]

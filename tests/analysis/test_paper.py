@@ -1,16 +1,23 @@
 """Verdicts on the paper's findings: right where the effect is there, where it is absent, and with too few seeds."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from offpiste.analysis import findings
+from offpiste.analysis.evidence import gather
 from offpiste.analysis.findings import BASELINE, MARGIN, Scores, Verdict
 from offpiste.analysis.paper import BONUSES, EASY, FINDINGS, HARD, MONTEZUMA, NEWER, PAPER
-from offpiste.methods import PAPER_METHODS
+from offpiste.analysis.results import load
+from offpiste.analysis.small_worlds import SMALL_WORLDS
+from offpiste.methods import METHODS, PAPER_METHODS, base_run
+from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
+from tests.analysis.small_store import write_run
 
 Table = dict[str, dict[str, dict[int, float]]]
 FINDING = {finding.key: finding for finding in FINDINGS}
@@ -242,3 +249,15 @@ def test_a_rival_that_jumps_around_the_other_is_seldom_found_better_or_worse(ste
         }
         wrong += verdict_on("bonuses-beat-baseline", {MONTEZUMA: montezuma}).verdict == "supported"
     assert wrong / 400 <= 0.05
+
+
+def test_a_method_that_joins_the_table_is_in_no_published_family(tmp_path: Path) -> None:
+    assert len(PAPER.published) == len(SMALL_WORLDS.published) == 11
+    assert set(PAPER.published) == set(SMALL_WORLDS.published) < set(METHODS)
+    for game in ("hero", "pong"):  # pong is of no benchmark
+        for method in ("cts", "ez_greedy", "oracle_left"):
+            write_run(Folder(tmp_path), replace(base_run(game, method), frames=4_000_000), [1.0, 2.0, 3.0, 4.0])
+    evidence = gather(load(tmp_path), str(tmp_path))
+    for game in ("hero", "pong"):
+        published = {method: evidence.is_published(game, method) for method in ("cts", "ez_greedy", "oracle_left")}
+        assert published == {"cts": True, "ez_greedy": False, "oracle_left": False}

@@ -136,6 +136,7 @@ def test_a_run_that_ends_within_its_warm_up_is_random_play_unless_it_acts_otherw
         config_of(seed=1, agent=just),
         config_of(seed=2, agent=never, exploration=ExplorationConfig(epsilon_start=0.5)),
         config_of("freeway", "noisy_nets", 3, agent=never, exploration=noisy),
+        config_of("freeway", "ez_greedy", 5, agent=never, exploration=ExplorationConfig(max_repeat_steps=10_000)),
         config_of("freeway", "cts", 4, agent=never, bonus=BonusConfig("cts")),
     ):
         write_run(store, config, THREE)
@@ -145,4 +146,5 @@ def test_a_run_that_ends_within_its_warm_up_is_random_play_unless_it_acts_otherw
         2: "epsilon_greedy",
         3: "noisy_nets",
         4: "cts",
+        5: "ez_greedy",
     }

@@ -1,7 +1,7 @@
 """True counts: over the run, within the episode, and the product of both."""
 
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import WORLDS, open_world
 from offpiste.worlds.small import deep_sea
 
-ORACLES = ("oracle", "oracle_episodic", "oracle_product")
+ORACLES = ("oracle", "oracle_episodic", "oracle_product", "oracle_left")
 GAME = "deep_sea_5"
 
 
@@ -68,8 +68,31 @@ def test_the_oracle_counts_the_visits_of_the_records_but_for_the_starts_of_episo
     assert 0 not in counts  # the cell at the top left, to which no action leads
 
 
+def test_what_is_left_is_paid_for_one_step_after_it_was_entered_and_the_start_is_a_cell() -> None:
+    entered = [replace(step, episode_step=index) for index, step in enumerate((A, B, A, A_TERMINATED))]
+    bonus = made("oracle_left")
+    # Left: the start, A, B, A; then again the start, A, and A once more
+    assert [bonus.observe(step) for step in entered] == pytest.approx([1, 1, 1, 2**-0.5])
+    assert [
+        bonus.observe(step) for step in (A, replace(A, episode_step=1), replace(B, episode_step=2))
+    ] == pytest.approx([2**-0.5, 3**-0.5, 4**-0.5])
+
+
+def test_within_an_episode_leaving_pays_what_entering_paid_a_step_before() -> None:
+    left, entered = made("oracle_left"), made("oracle")
+    paid = [(left.observe(step), entered.observe(step), step) for step in random_steps(200)]
+    starts = 0
+    for (_, before, _), (after, _, step) in pairwise(paid):
+        if step.episode_step == 0:
+            starts += 1
+            assert after == pytest.approx((starts + 1) ** -0.5)
+        else:
+            assert after == before or step.over  # the floor is entered once more by the step that ends the episode
+    assert starts > 20
+
+
 def test_the_product_is_that_of_the_other_two_at_every_step() -> None:
-    lifelong, episodic, product = map(made, ORACLES)
+    lifelong, episodic, product = map(made, ORACLES[:3])
     for step in random_steps(200):
         assert product.observe(step) == lifelong.observe(step) * episodic.observe(step)
 

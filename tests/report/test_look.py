@@ -20,10 +20,10 @@ def test_our_methods_look_the_same_whatever_stands_beside_them() -> None:
 
 def test_the_oracles_are_grey_lines_that_are_not_solid_and_told_apart() -> None:
     drawn = looks(METHODS)
-    ladder = [drawn[method] for method in LADDER]
-    assert {look.colour for look in ladder} == {MUTED} < set(PAGE_COLOURS)
-    assert MUTED not in {look.colour for look in drawn.values() if look not in ladder}
-    assert len({look.dashes for look in ladder} - {SOLID}) == len({look.marker for look in ladder}) == 3
+    oracles = [drawn[method] for method in (*LADDER, "oracle_left")]
+    assert {look.colour for look in oracles} == {MUTED} < set(PAGE_COLOURS)
+    assert MUTED not in {look.colour for look in drawn.values() if look not in oracles}
+    assert len({look.dashes for look in oracles} - {SOLID}) == len({look.marker for look in oracles}) == 4
 
 
 def test_a_method_of_somebodys_own_keeps_its_look_beside_those_of_the_paper() -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from offpiste import arrays
 from offpiste.agent.rainbow import Update
 from offpiste.bonuses.base import Transition
-from offpiste.config import BonusConfig, RunConfig, ScheduleConfig, WorldConfig
+from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, ScheduleConfig, WorldConfig
 from offpiste.errors import NotFinite
 from offpiste.methods import base_run
 from offpiste.run.loop import Loop
@@ -156,6 +157,37 @@ def test_whether_a_run_is_evaluated_does_not_change_how_it_trains() -> None:
     for name, weights in plain.agent.weights().items():
         np.testing.assert_array_equal(weights, evaluated.agent.weights()[name])
     np.testing.assert_array_equal(plain.replay.actions, evaluated.replay.actions)
+
+
+def test_a_random_action_lasts_to_the_end_of_its_episode_in_training_and_one_step_in_evaluation() -> None:
+    always = ExplorationConfig(max_repeat_steps=10_000, repeat_exponent=0.0, epsilon_final=1.0, epsilon_evaluation=1.0)
+    loop = Loop(small_run(exploration=always, schedule=ScheduleConfig(iteration_steps=100, evaluation_steps=30)))
+    taken: dict[tuple[str, int], set[int]] = {}
+    for world in (loop.world, loop._evaluation_world):
+        world.step = partial(noted_step, loop, taken, world.step)  # type: ignore[method-assign]
+    take(loop, 900)
+    training, evaluation = ([actions for key, actions in taken.items() if key[0] == p] for p in ("train", "evaluation"))
+    assert {len(actions) for actions in training} == {1}  # 5,000 steps on average, and episodes are shorter
+    assert len(set.union(*training)) > 1
+    assert min(len(actions) for actions in evaluation) > 1
+
+
+def noted_step(loop: Loop, taken: dict[tuple[str, int], set[int]], step: Any, action: int) -> Any:
+    phase = loop.tracker.phase
+    taken.setdefault((phase, loop.tracker.episodes[phase]), set()).add(action)
+    return step(action)
+
+
+def test_a_loop_restored_in_the_middle_of_a_repetition_continues_it() -> None:
+    lasting = ExplorationConfig(max_repeat_steps=50, repeat_exponent=0.5, epsilon_final=0.5)
+    loop = Loop(small_run(exploration=lasting))
+    take(loop, 100)
+    while loop.random_actions.state()["random_action_left"] < 5 or loop.tracker.between_episodes:
+        take(loop, 1)
+    again = restored(loop)
+    assert again.random_actions.state() == loop.random_actions.state()
+    assert [step.episode for step in take(again, 120)] == [step.episode for step in take(loop, 120)]
+    assert_same_state(again, loop)
 
 
 def test_evaluation_neither_learns_nor_stores() -> None:

@@ -27,6 +27,19 @@ def tuning() -> Study:
     return read_study(STUDIES / "tuning.toml")
 
 
+def test_a_method_may_have_games_of_its_own() -> None:
+    own = {"name": "rnd", "games": ["hero", "freeway"]}
+    assert ids(methods=["cts", own]) == ["freeway/cts/seed-0", "freeway/rnd/seed-0", "hero/rnd/seed-0"]
+    assert ids(games=[], methods=[own]) == ["hero/rnd/seed-0", "freeway/rnd/seed-0"]
+    assert len(ids(games=[], methods=[{"name": "rnd", "games": ["small_easy"]}])) == 3
+    with pytest.raises(ConfigError, match=r"games of the study 'small' must be a list of at least one, got \[\]"):
+        ids(games=[], methods=["cts", own])
+    with pytest.raises(ConfigError, match="must differ, got hero/rnd/seed-0 twice"):
+        ids(methods=[{"name": "rnd", "games": ["hero", "hero"]}])
+    with pytest.raises(ConfigError, match="no game named 'hreo'; did you mean 'hero'"):
+        ids(methods=[{"name": "rnd", "games": ["hreo"]}])
+
+
 # The studies that come with the project
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from offpiste.analysis.results import load
+from offpiste.analysis.small_worlds import SMALL_WORLDS as BENCHMARK
 from offpiste.config import BonusConfig
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS
@@ -73,15 +74,23 @@ def test_the_setting_with_the_best_evaluations_is_chosen_and_the_grid_is_extende
     assert seen == [[0.1, 0.32, 1.0], [3.2, 10.0]]
 
 
-def test_of_settings_whose_scores_are_equal_but_for_single_actions_that_with_the_larger_area_is_chosen(
+def test_of_settings_whose_smoothed_scores_are_equal_that_with_the_larger_area_is_chosen(
     tmp_path: Path,
 ) -> None:
-    learned = {0.1: (0.985, 0.2), 0.32: (0.95, 0.6), 1.0: (0.93, 0.9)}  # by β, its evaluation and its area
+    # By β, its evaluation and its area. Smoothed: 0.973, 0.956, 0.903, 0.833 and 0.33, 0.55, 0.75, 0.8
+    learned = {0.1: (0.985, 0.2), 0.32: (0.95, 0.6), 1.0: (0.94, 0.8), 3.2: (0.78, 0.8)}
     for run in SIMHASH.tuning(Grid(tuple(learned)))[0].runs:
         evaluation, area = learned[run.bonus.scale]
         short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
         write_run(Folder(tmp_path), short, [area, area], evaluations=[0.0, evaluation])
     assert best_of(SIMHASH, load(tmp_path)) == {"scale": 0.32, "options": {}}
+    once_more = Trial("simhash", WORLDS, 10)  # of the first edition, whose constants were chosen without smoothing
+    assert BENCHMARK.is_of_the_first_edition(once_more.method, "deep_sea_12")
+    for run in once_more.tuning(Grid(tuple(learned)))[0].runs:
+        evaluation, area = learned[run.bonus.scale]
+        short = replace(run, frames=2, schedule=replace(run.schedule, iteration_steps=1))
+        write_run(Folder(tmp_path), short, [area, area], evaluations=[0.0, evaluation])
+    assert best_of(once_more, load(tmp_path))["scale"] == 1.0
 
 
 def test_without_a_finished_run_no_setting_can_be_chosen(tmp_path: Path) -> None:

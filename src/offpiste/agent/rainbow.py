@@ -15,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from offpiste.agent.exploration import random_action
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, ExplorationConfig
-from offpiste.neural import copy_parameters, load_module, save_module
+from offpiste.neural import adam_step, copy_parameters, load_module, save_module
 from offpiste.types import Batch
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -75,9 +76,8 @@ class Rainbow:
         noise: np.random.Generator | None = None,
     ) -> int:
         """Return the ε-greedy action: with probability ε a random one, otherwise the greedy one."""
-        if generator.random() <= epsilon:
-            return int(generator.integers(self._action_count))
-        return self.greedy_action(state, noise)
+        action = random_action(epsilon, generator, self._action_count)
+        return self.greedy_action(state, noise) if action is None else action
 
     def greedy_action(self, state: NDArray[np.uint8], noise: np.random.Generator | None = None) -> int:
         """Return the action of highest expected value in a state [stack, height, width]."""
@@ -158,7 +158,7 @@ class Rainbow:
             for master, working in zip(self._master.parameters(), self._online.parameters(), strict=True):
                 assert working.grad is not None  # noqa: S101 (for the type checker)
                 master.grad = working.grad.to(master.dtype)
-        self._optimizer.step()
+        adam_step(self._optimizer)
         self._round_master()
 
 

@@ -26,7 +26,7 @@ from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
-from offpiste.methods import METHODS, base_run
+from offpiste.methods import base_run
 from offpiste.parsing import to_dict
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.scores import reference_scores
@@ -149,10 +149,9 @@ class Evidence:
     def is_published(self, game: str, method: str) -> bool:
         """Return whether all runs of a method on a game are those of a published method: by name and by constants.
 
-        On the games of a benchmark these are the methods of its published study, elsewhere the rows of the table.
+        On the games of a benchmark these are the methods of its published study, elsewhere those of the paper's.
         """
-        benchmark = self.benchmark(game)
-        if method not in (benchmark.published if benchmark else METHODS):
+        if method not in (self.benchmark(game) or PAPER).published:
             return False
         constants = fingerprint(method_settings(base_run(game, method)))
         return all(run.method_fingerprint == constants for run in self.runs if (run.game, run.method) == (game, method))
@@ -189,6 +188,11 @@ class Evidence:
 
 
 _PROTOCOL = {table: to_dict(RunConfig())[table] for table in PROTOCOL_TABLES}
+
+
+def benchmark_on(game: str) -> Benchmark | None:
+    """Return the benchmark that a game belongs to, whatever the runs on it were for."""
+    return next((benchmark for benchmark in BENCHMARKS if game in benchmark.games), None)
 
 
 def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from offpiste.analysis.choice import best_first, shares_of_resamples
-from offpiste.analysis.evidence import Evidence
+from offpiste.analysis.choice import best_first, points_of, shares_of_resamples
+from offpiste.analysis.evidence import Evidence, benchmark_on
 from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
 from offpiste.analysis.scores import statistic_of
@@ -99,15 +100,19 @@ def statements(evidence: Evidence, found: list[Tuning], tried: list[Variant]) ->
 def variants(evidence: Evidence) -> list[Variant]:
     """Return the settings that were tried, of each method and game in the order of `choice.best_first`."""
     groups: dict[tuple[str, str], dict[str, dict[int, tuple[float, float]]]] = defaultdict(lambda: defaultdict(dict))
+    settings: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for run in evidence.tuning:
+        settings[run.method, run.game][run.variant] = tuned_settings(run)
         found, own = evidence.summaries[run.name], groups[run.method, run.game][run.variant]
         if evidence.counts(found):
             own[run.seed] = evidence.score(found), found.area
     tried = []
     for (method, game), scores in sorted(groups.items()):
-        tie = evidence.ties[game]
-        shares = shares_of_resamples(scores, tie, stream(0, f"report tuning {method} {game}"))
-        for name in best_first({variant: by_seed.values() for variant, by_seed in scores.items()}, tie):
+        tie, benchmark = evidence.ties[game], benchmark_on(game)
+        early = benchmark is not None and benchmark.is_of_the_first_edition(method, game)
+        points = None if early else points_of(settings[method, game])
+        shares = shares_of_resamples(scores, tie, stream(0, f"report tuning {method} {game}"), points)
+        for name in best_first({variant: by_seed.values() for variant, by_seed in scores.items()}, tie, points):
             finals, areas = zip(*scores[name].values(), strict=True) if scores[name] else ((), ())
             tried.append(
                 Variant(
@@ -122,6 +127,11 @@ def variants(evidence: Evidence) -> list[Variant]:
                 )
             )
     return tried
+
+
+def tuned_settings(run: Run) -> dict[str, Any]:
+    """Return the settings of a run in which those that are tried may differ, by dotted key."""
+    return {key: value for key, value in run.settings.items() if key.startswith(("agent.", "exploration.", "bonus."))}
 
 
 def _tuning(evidence: Evidence, method: str) -> Tuning:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from offpiste.analysis.stats import LEVEL, Comparison, Interval, min_seeds
-from offpiste.methods import METHODS
 from offpiste.worlds.scores import reference_scores
 
 MARGIN = 0.05
@@ -94,6 +93,8 @@ class Benchmark:
     measure: str
     """The number of a run (`Summary`) that is its score."""
     findings: tuple[Finding, ...]
+    published: tuple[str, ...]
+    """The methods of its published study (`Evidence.is_published`); a method that joins moves no call of theirs."""
     noun: str = "games"
     tie: float = 0.0
     """Normalised scores of two runs that differ by no more are equal."""
@@ -102,8 +103,6 @@ class Benchmark:
     baseline: str = BASELINE
     forms: tuple[tuple[str, str], ...] = ()
     """A method whose form its sources leave open, and its other form: a finding about it must hold of both."""
-    published: tuple[str, ...] = tuple(METHODS)
-    """The methods of its published study (`Evidence.is_published`)."""
 
     @property
     def games(self) -> tuple[str, ...]:
@@ -113,6 +112,10 @@ class Benchmark:
     def tie_on(self, game: str) -> float:
         """Return by how much two scores on a game may differ and be equal, in the game's own points."""
         return self.tie * reference_scores(game).span
+
+    def is_of_the_first_edition(self, method: str, game: str) -> bool:
+        """Return whether the constants of a method were tuned on a game for the published study, without smoothing."""
+        return game == self.tuned and method in self.published
 
     def with_form(self, method: str, form: str) -> "Benchmark":
         """Return the benchmark with another form of a method in its place."""

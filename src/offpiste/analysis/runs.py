@@ -126,6 +126,7 @@ def plays_at_random(settings: Mapping[str, Any]) -> bool:
         settings["agent.min_history_steps"] * settings["world.frame_skip"] >= settings["frames"]
         and settings["exploration.epsilon_start"] == 1.0
         and not settings["exploration.noisy"]
+        and settings["exploration.max_repeat_steps"] == 1
         and settings["bonus.name"] == BonusConfig.name
     )
 

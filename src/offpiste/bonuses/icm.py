@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, load_module, save_module, scale_pixels
+from offpiste.neural import SameConvolution, adam_step, load_module, save_module, scale_pixels
 from offpiste.parsing import Range
 
 _MAX_SIDE = 42
@@ -68,7 +68,7 @@ class Icm:
         for parameter in self._parameters:  # a fifth of the time of zero_grad
             parameter.grad = None
         joint_loss(forward_error, inverse_loss, self._forward_weight).backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        adam_step(self._optimizer)
         intrinsic = float(forward_error.item())
         self._losses = 0.5 * intrinsic, inverse_loss.detach()
         return intrinsic

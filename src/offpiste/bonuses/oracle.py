@@ -3,7 +3,7 @@
 A cell is that of a run's records: 8×8 units within its room and level. The RAM is that after the step, so the reward is
 for the cell that the action led to, where the paper's bonuses pay for the frame in which the action was taken. For the
 same reason the cell in which an episode starts is not counted until an action leads to it: a bonus does not observe the
-RAM after a reset.
+RAM after a reset. `OracleLeft` pays as those bonuses do, for the cell that was left, to show what their timing costs.
 """
 
 import math
@@ -45,6 +45,33 @@ class Oracle:
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
         self._counts = dict(zip(state["cells"].tolist(), state["counts"].tolist(), strict=True))
+
+
+class OracleLeft(Oracle):
+    """Pays 1/√n for leaving a cell for the n-th time in the run; the start of an episode is a cell of its own."""
+
+    measures_visits = False  # not of the step that it is shown: a cell is paid for by the step after
+    _START = -1
+
+    def __init__(self, options: OracleOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self._cell = self._START
+
+    def observe(self, transition: Transition) -> float:
+        """Count the cell left, return its reward, and note the cell entered."""
+        left = self._START if transition.episode_step == 0 else self._cell
+        self._counts[left] = self._counts.get(left, 0) + 1
+        _, self._cell = self._location.locate(transition.ram)
+        return 1 / math.sqrt(self._counts[left])
+
+    def state(self) -> dict[str, Any]:
+        """Return the cells and their counts as arrays, and the cell in which the player is."""
+        return super().state() | {"cell": self._cell}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore from `state()`."""
+        super().load_state(state)
+        self._cell = int(state["cell"])
 
 
 class OracleEpisodic(Oracle):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, load_module, save_module
+from offpiste.neural import SameConvolution, adam_step, load_module, save_module
 from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -153,7 +153,7 @@ class Distillation:
         distance = (self.predictor(x) - self.target(x)).square().sum()
         self._optimizer.zero_grad()
         (distance / self.features).backward()
-        self._optimizer.step()
+        adam_step(self._optimizer)
         summed = float(distance.item())
         self.loss = summed / self.features
         return summed

@@ -60,11 +60,13 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "icm": (GREEN, DASHED, "D"),
     "rnd": (VERMILION, SOLID, "P"),
     "rnd_released": (PURPLE, DOTTED, "X"),
+    "ez_greedy": (INK, DASHED, "8"),
     "simhash": (ORANGE, SOLID, "*"),
     # References to read the others against: grey, distinguished by dashes and marker.
     "oracle": (MUTED, DASHED, "<"),
     "oracle_episodic": (MUTED, DOTTED, ">"),
     "oracle_product": (MUTED, DASH_DOTTED, "h"),
+    "oracle_left": (MUTED, LONG, "H"),
     RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [

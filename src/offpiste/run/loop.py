@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from offpiste.agent.exploration import RandomActions
 from offpiste.agent.mixing import IntrinsicScale, clip_extrinsic, n_step_returns
 from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus, warm_up_steps
 from offpiste.config import RunConfig
@@ -38,6 +39,7 @@ class Loop:
         self._streams = {name: stream(config.seed, name) for name in STREAMS}
         self.world = open_world(config.game, config.world, stream(config.seed, "game"), config.seed)
         self.agent = new_agent(config, self.world)
+        self.random_actions = RandomActions(config.exploration, self.world.action_count)
         self.replay = new_replay(config, self._streams["replay"])
         built = build_bonus(config, self.world, self._streams["bonus"], self.replay) if bonus is None else bonus
         self.bonus: Bonus | None = built
@@ -64,6 +66,7 @@ class Loop:
     def _train_step(self) -> Step:
         if self.tracker.between_episodes:
             self.world.reset()
+            self.random_actions.end_episode()
             self.tracker.begin_episode(self.world)
         step = self.tracker.training_steps
         if self.learning and step % self.config.agent.update_period_steps == 0:
@@ -71,7 +74,7 @@ class Loop:
         if self.learning and step % self.config.agent.target_update_steps == 0:
             self.agent.update_target()
         epsilon = self.tracker.epsilon(step + 1)  # Dopamine increments its step counter before it acts
-        action = self.agent.act(self.world.observation, epsilon, self._streams["actions"], self._streams["noise"])
+        action = self.random_actions.act(epsilon, self._streams["actions"], self._greedy_action)
         transition = take_step(self.world, action, episode_step=self.tracker.episode.steps)
         intrinsic = None if self.bonus is None else self._intrinsic(self.bonus, transition)
         extrinsic = clip_extrinsic(transition.reward)
@@ -96,6 +99,9 @@ class Loop:
         if isinstance(self.bonus, LearningBonus):
             self.bonus.learn(batch)
         self.tracker.count_update(learned)
+
+    def _greedy_action(self) -> int:
+        return self.agent.greedy_action(self.world.observation, self._streams["noise"])
 
     def _intrinsic(self, bonus: Bonus, transition: Transition) -> float:
         if self.config.bonus.pays_for == "next_state":
@@ -128,6 +134,7 @@ class Loop:
         state["loop"] |= {
             "generators": {name.replace(" ", "_"): generator_state(draws) for name, draws in self._streams.items()},
             "world": np.frombuffer(self.world.snapshot(), np.uint8),
+            **self.random_actions.state(),
         }
         if scale := self.intrinsic_scale.state():
             state["loop"]["intrinsic_scale"] = scale
@@ -146,6 +153,7 @@ class Loop:
         self.tracker.load_state(state)
         for name, draws in self._streams.items():
             restore_generator(draws, loop["generators"][name.replace(" ", "_")])
+        self.random_actions.load_state(loop)
         self.world.restore(loop["world"].tobytes())
         if self.config.schedule.evaluation_steps:
             self._evaluation_world.restore(loop["evaluation_world"].tobytes())

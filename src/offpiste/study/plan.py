@@ -1,7 +1,8 @@
 """A study: a TOML file that describes its runs.
 
 games      names of games or suites                 seeds   the same for every method
-methods    names, or tables with `name` or `bonus`, `settings` and a `grid` of named axes, each over one setting
+methods    names, or tables with `name` or `bonus`, `settings`, a `grid` of named axes, each over one setting, and
+           `games` of its own
 frames     length of a run, if not the world's default
 keep       results (weights and records) or all (the replay, too)
 settings   shared by all runs                       resources   of one run
@@ -62,6 +63,8 @@ class Arm:
     """Settings of this arm only."""
     grid: dict[str, Any] = field(default_factory=dict)
     """Named axes; the arm becomes one variant per combination of their values."""
+    games: list[str] = field(default_factory=list)
+    """The games of this arm only; those of the study by default."""
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,18 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
     """Make a study from the content of its file; ConfigError if it is invalid."""
     file = from_dict(_File, dict(content))
     arms = tuple(_arm(entry) for entry in file.methods)
-    for key, found in (("games", file.games), ("methods", file.methods), ("seeds", file.seeds)):
+    needs_games = not arms or not all(arm.games for arm in arms)
+    for key, found in (("games", file.games or not needs_games), ("methods", arms), ("seeds", file.seeds)):
         if not found:
             raise ConfigError(f"{key} of the study {name!r} must be a list of at least one, got []")
     _refuse_own_keys(file.settings, "settings")
+    games = [[*_games(arm.games or file.games)] for arm in arms]
     of_one_seed = [
-        run for game in _games(file.games) for arm in arms for run in _runs(game, arm, file.frames, file.settings)
+        run
+        for game in dict.fromkeys(itertools.chain(*games))
+        for arm, own in zip(arms, games, strict=True)
+        for _ in range(own.count(game))
+        for run in _runs(game, arm, file.frames, file.settings)
     ]
     runs = tuple(replace(run, seed=seed) for seed in file.seeds for run in of_one_seed)
     twice = [run_id for run_id, count in Counter(run.run_id for run in runs).items() if count > 1]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from offpiste.analysis.choice import best_first
+from offpiste.analysis.choice import best_first, points_of
+from offpiste.analysis.fairness import tuned_settings
 from offpiste.analysis.results import Results, load
 from offpiste.analysis.small_worlds import SMALL_WORLDS as BENCHMARK
 from offpiste.analysis.summary import summarise
@@ -89,15 +90,18 @@ def best_of(trial: Trial, results: Results) -> dict[str, Any]:
     """Return the best setting of the bonus (`analysis/choice.py`) by the finished runs of the tuning."""
     scores: dict[str, list[tuple[float, float]]] = defaultdict(list)
     settings: dict[str, dict[str, Any]] = {}
+    tuned: dict[str, dict[str, Any]] = {}
     for summary in summarise(results):
         run = summary.run
         if run.game == GAME and run.method == trial.method and run.variant and run.seed in SEEDS and run.complete:
             scores[run.variant].append((summary.evaluation, summary.area))
             settings[run.variant] = _setting(run.settings)
+            tuned[run.variant] = tuned_settings(run)
     if not scores:
         where = ", ".join(results.stores)
         raise OffpisteError(f"no run of the tuning in {where} is finished; `offpiste study status` shows why")
-    return settings[best_first(scores, BENCHMARK.tie_on(GAME))[0]]
+    points = None if BENCHMARK.is_of_the_first_edition(trial.method, GAME) else points_of(tuned)
+    return settings[best_first(scores, BENCHMARK.tie_on(GAME), points)[0]]
 
 
 def _setting(settings: dict[str, Any]) -> dict[str, Any]:

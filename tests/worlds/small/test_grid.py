@@ -98,6 +98,7 @@ def test_the_best_returns_are_those_that_can_be_counted() -> None:
         "museum": 3.0,
         "four_rooms_ends": 0.999,
         "noisy_tv_passive": 1.041,
+        "blank_tv": 1.041,
     }
     assert mean_returns_of("deep_sea_12") == Returns(2**-12 - 0.005, 0.99) == deep_sea.mean_returns(12)
 

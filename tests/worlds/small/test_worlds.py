@@ -4,14 +4,17 @@ import numpy as np
 
 from offpiste.methods import base_run
 from offpiste.seeding import stream
+from offpiste.worlds.registry import open_world
 from offpiste.worlds.small.falling import Catch, Rain
-from offpiste.worlds.small.four_rooms import FourRooms, FourRoomsEnds, NoisyTv, NoisyTvPassive
+from offpiste.worlds.small.four_rooms import BlankTv, FourRooms, FourRoomsEnds, NoisyTv, NoisyTvPassive
 from offpiste.worlds.small.grid import WALL, Outcome, SmallWorld
 from offpiste.worlds.small.key_door import KeyDoor
 from offpiste.worlds.small.museum import Museum
 from offpiste.worlds.small.suite import KINDS
+from offpiste.worlds.small.turn import turn_of
 from offpiste.worlds.small.wallpaper import Wallpaper
 
+SCREENS = ("noisy_tv", "blank_tv", "noisy_tv_passive")
 GAMES = {kind: game for game, kind in KINDS.items()}
 
 
@@ -82,6 +85,40 @@ def test_a_passive_screen_never_shows_the_same_twice() -> None:
         walk(world, name)
         shown.append(world.observation[0, 18:].tobytes())
     assert len(set(shown)) == 4
+
+
+def test_a_blank_screen_is_all_that_differs_from_a_noisy_one_whatever_is_done() -> None:
+    noisy, blank = (open_world(game, base_run(game).world, stream(3, "game"), 3) for game in ("noisy_tv", "blank_tv"))
+    assert noisy.action_names == blank.action_names
+    rows = slice(18, None) if turn_of(3, 5).mirrored[0] is False else slice(None, 8)
+    actions, lit = stream(4, "actions"), 0
+    for _ in range(40):
+        shown, plain = noisy.reset()[0], blank.reset()[0]
+        for _ in range(26):
+            action = int(actions.integers(5))
+            (shown, *rest), (plain, *others) = noisy.step(action), blank.step(action)
+            assert rest == others
+            assert noisy.ram.tobytes() == blank.ram.tobytes()
+            lit += int(shown[0, rows].any())
+            assert not plain[0, rows].any()
+            shown = shown.copy()
+            shown[0, rows] = 0
+            np.testing.assert_array_equal(shown, plain)
+    assert lit > 500
+
+
+def test_the_three_screens_hang_in_the_same_rooms() -> None:
+    for seed in range(5):
+        worlds = [open_world(game, base_run(game).world, stream(seed, "game"), seed) for game in SCREENS]
+        frames = [world.reset()[0].copy() for world in worlds]
+        rows = slice(None, 18) if not turn_of(seed, 5).mirrored[0] else slice(8, None)
+        for world, frame in zip(worlds, frames, strict=True):
+            np.testing.assert_array_equal(frame[0, rows], frames[0][0, rows])
+            assert world.action_names == worlds[0].action_names
+    noisy, blank, passive = (opened(kind) for kind in (NoisyTv, BlankTv, NoisyTvPassive))
+    for cell in np.ndindex(9, 9):
+        for action in range(5):
+            assert noisy.outcomes(cell, action) == blank.outcomes(cell, action) == passive.outcomes(cell, action)
 
 
 def test_the_rooms_are_the_same_beside_the_screen() -> None:

@@ -6,7 +6,7 @@ the network's errors decide where the agent goes, they change with every update,
 through nearly all cells. Nearer to the start, the coin holds the oracle back, too. An open field was tried first.
 `FourRoomsEnds` is the same with a goal that ends the episode: an agent with a bonus learns to avoid such a goal, for
 all novelty ends with it. `NoisyTv` has a panel below the rooms and a fifth action that fills it with new random pixels
-until the next press; in `NoisyTvPassive` they are new at every step, whatever is done.
+until the next press; in `NoisyTvPassive` they are new at every step, whatever is done, and in `BlankTv` it stays black.
 """
 
 import numpy as np
@@ -118,3 +118,12 @@ class NoisyTvPassive(NoisyTv):
     def next_looks(self, action: int) -> NDArray[np.uint8]:  # noqa: ARG002 (the same for all)
         """Draw new pixels."""
         return self._noise()
+
+
+class BlankTv(NoisyTv):
+    """The rooms with a panel that stays black; a run with the same actions slips where it slips beside the noise."""
+
+    def next_looks(self, action: int) -> NDArray[np.uint8]:
+        """Draw new pixels where the button was pressed, so that later draws are those of `NoisyTv`, and show none."""
+        super().next_looks(action)
+        return self._looks

@@ -19,7 +19,7 @@ from offpiste.seeding import stream
 from offpiste.worlds.games import Game, Returns
 from offpiste.worlds.small import deep_sea
 from offpiste.worlds.small.falling import Catch, Rain
-from offpiste.worlds.small.four_rooms import FourRooms, FourRoomsEnds, NoisyTv, NoisyTvPassive
+from offpiste.worlds.small.four_rooms import BlankTv, FourRooms, FourRoomsEnds, NoisyTv, NoisyTvPassive
 from offpiste.worlds.small.grid import LOCATION, SmallWorld, mean_returns
 from offpiste.worlds.small.key_door import KeyDoor
 from offpiste.worlds.small.museum import Museum
@@ -86,6 +86,7 @@ ROWS = (
     # Not in the suite, but each shows one effect.
     _row(FourRoomsEnds, "four_rooms_ends", "", 10_000, "Four Rooms (ends)"),
     _row(NoisyTvPassive, "noisy_tv_passive", "", 10_000, "Noisy TV (passive)"),
+    _row(BlankTv, "blank_tv", "", 10_000, "Blank TV"),
 )
 
 

@@ -1,0 +1,93 @@
+"""Each study of Which β? is written from the records of those before it, and from nothing less."""
+
+from pathlib import Path
+
+import pytest
+
+from offpiste.config import RunConfig
+from offpiste.methods import base_run
+from offpiste.store.storage import Folder
+from offpiste.study.plan import read_study
+from offpiste.worlds.scores import reference_scores
+from scripts import which_beta
+from tests.analysis.small_store import write_run
+
+STAGE_1 = which_beta.FOLDER
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The first stage of NoisyNets, and a published result without a run of it."""
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    for file in STAGE_1.glob("noisy_nets_1_*.toml"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(which_beta, "FOLDER", folder)
+    monkeypatch.setattr(which_beta, "PUBLISHED", tmp_path / "published")
+    write_finished(tmp_path / "published", base_run("museum", "epsilon_greedy"))
+    return folder
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr("sys.argv", ["which_beta", *words])
+    return which_beta.main()
+
+
+def finish(store: Path, *files: Path) -> None:
+    """Write the runs of studies; those with σ0 of 1.6 solve their worlds, with the middle step size sooner."""
+    for run in (run for file in files for run in read_study(file).runs):
+        write_finished(store, run)
+
+
+def write_finished(store: Path, run: RunConfig) -> None:
+    scale = reference_scores(run.game)
+    iterations = run.frames // run.schedule.iteration_steps
+    value = scale.score_at(float(run.exploration.noise_scale == 1.6))
+    area = scale.score_at(0.5 if run.agent.learning_rate == 3e-3 else 0.1)
+    write_run(Folder(store), run, [area] * iterations, evaluations=[value] * iterations)
+
+
+def test_the_first_stage_is_as_derived(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    words = ("stage-1", "--part", "noisy_nets", "--check")
+    assert call(monkeypatch, *words) == 0
+    file = folder / "noisy_nets_1_easy.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("0.16", "0.17"), encoding="utf-8")
+    assert call(monkeypatch, *words) == 1
+
+
+@pytest.mark.slow  # it calibrates a bonus
+def test_the_first_stage_of_todays_methods_is_as_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(which_beta, "FOLDER", STAGE_1)
+    assert call(monkeypatch, "stage-1", "--part", "today", "--check") == 0
+
+
+@pytest.mark.slow  # it writes a hundred runs
+def test_each_stage_follows_from_the_one_before_and_waits_for_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, part = tmp_path / "store", ("--part", "noisy_nets")
+    finish(store, folder / "noisy_nets_1_hard.toml")
+    assert call(monkeypatch, "stage-2", *part, str(store)) == 1
+    assert "21 runs of the stages before are missing, as catch/noisy_nets/noise_scale=" in capsys.readouterr().out
+    finish(store, folder / "noisy_nets_1_easy.toml")
+    assert call(monkeypatch, "stage-2", *part, str(store)) == 0
+    second = read_study(folder / "noisy_nets_2.toml")
+    assert len(second.runs) == 4 * 2 * 3
+    assert {run.seed for run in second.runs} == {102, 103, 104}
+    assert {run.exploration.noise_scale for run in second.runs} == {1.6}
+    assert call(monkeypatch, "result", *part, str(store)) == 1
+    assert "24 runs of the stages before are missing" in capsys.readouterr().out
+    finish(store, folder / "noisy_nets_2.toml")
+    assert call(monkeypatch, "result", *part, "--seeds", "0-1", str(store)) == 0
+    result = read_study(folder / "noisy_nets_result_0-1.toml")
+    settings = {(run.exploration.noise_scale, run.agent.learning_rate) for run in result.runs if run.variant}
+    assert settings == {(1.6, 3e-3)}
+    assert {run.game for run in result.runs if not run.variant} == {run.game for run in result.runs}  # the default
+    assert len(result.runs) == 2 * (7 * 2 + 1)
+    assert {run.seed for run in result.runs} == {0, 1}
+    for run in result.runs[:3]:
+        write_finished(store, run)
+    assert call(monkeypatch, "result", *part, "--seeds", "0-1", str(store)) == 0
+    assert len(read_study(folder / "noisy_nets_result_0-1.toml").runs) == len(result.runs) - 3
+    assert call(monkeypatch, "cost") == 0
+    assert "noisy_nets_2                24 runs" in capsys.readouterr().out
