@@ -157,7 +157,7 @@ def two_layers(seed: int) -> nn.Sequential:
 
 
 def assert_same_bits(networks: list[nn.Sequential], optimizers: tuple[torch.optim.Adam, torch.optim.Adam]) -> None:
-    found = [network_arrays(n) | adam_arrays(o, n, "adam/") for n, o in zip(networks, optimizers, strict=True)]
+    found = [save_module(network, optimizer) for network, optimizer in zip(networks, optimizers, strict=True)]
     assert found[0].keys() == found[1].keys()
     for name, expected in found[0].items():
         assert np.array_equal(found[1][name], expected), name
