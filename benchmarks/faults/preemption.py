@@ -29,7 +29,7 @@ from benchmarks.shared.recording import fill, record
 from offpiste.config import AgentConfig, MachineConfig, RunConfig
 from offpiste.parsing import to_toml
 from offpiste.run.loop import Loop
-from offpiste.run.train import save_checkpoint
+from offpiste.run.writer import save_checkpoint
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints
 from offpiste.store.records import RecordLog

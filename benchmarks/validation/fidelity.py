@@ -27,7 +27,8 @@ from scipy import stats
 
 from benchmarks.shared.published import Returns, read_published
 from offpiste.config import AgentConfig, RunConfig
-from offpiste.run.train import Progress, train
+from offpiste.run.progress import Progress
+from offpiste.run.train import train
 from offpiste.store.documents import read_run
 from offpiste.store.parquet import from_parquet
 from offpiste.store.run_folder import mismatch

@@ -27,7 +27,8 @@ from offpiste.errors import StoreError
 from offpiste.methods import METHODS
 from offpiste.rows import CellRow, EpisodeRow
 from offpiste.run import tracker as tracker_module
-from offpiste.run.train import Progress, train
+from offpiste.run.progress import Progress
+from offpiste.run.train import train
 from offpiste.store.documents import signed, unsigned
 from offpiste.store.records import schema, to_parquet
 from offpiste.store.storage import Folder

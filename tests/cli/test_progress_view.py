@@ -11,7 +11,7 @@ from rich.console import Console
 from offpiste.cli import progress_view
 from offpiste.cli.progress_view import line, panel, show_progress
 from offpiste.config import RunConfig
-from offpiste.run.train import Progress
+from offpiste.run.progress import Progress
 
 BEGUN = Progress(
     state="running",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offpiste.run.attempt import attempt, keep_compiled_code_on_this_machine
-from offpiste.run.train import Progress
+from offpiste.run.progress import Progress
 from offpiste.store.storage import Folder
 from tests.run.small import small_run
 

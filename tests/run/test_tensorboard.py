@@ -10,7 +10,8 @@ import torch.utils.tensorboard
 
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
-from offpiste.run.train import Progress, train
+from offpiste.run.progress import Progress
+from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
 

@@ -45,7 +45,8 @@ from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.loop import Loop
-from offpiste.run.train import Progress, train
+from offpiste.run.progress import Progress
+from offpiste.run.train import train
 from offpiste.store import layout
 from offpiste.store.attempts import attempt_names, begin_attempt
 from offpiste.store.checkpoints import Checkpoints, Restored, newest_object

@@ -17,7 +17,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import printable
 
 if TYPE_CHECKING:
-    from offpiste.run.train import Progress
+    from offpiste.run.progress import Progress
 
 LINE_SECONDS = 30.0
 

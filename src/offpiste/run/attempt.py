@@ -12,7 +12,7 @@ from offpiste.config import RunConfig
 from offpiste.store.storage import Folder
 
 if TYPE_CHECKING:
-    from offpiste.run.train import Progress
+    from offpiste.run.progress import Progress
 
 
 def attempt(

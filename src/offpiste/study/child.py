@@ -20,7 +20,7 @@ from offpiste.run.stopping import stop_on_signals
 from offpiste.study.task import Task, perform
 
 if TYPE_CHECKING:
-    from offpiste.run.train import Progress
+    from offpiste.run.progress import Progress
 
 ANSWER_SECONDS = 2.0
 _PR_SET_PDEATHSIG = 1

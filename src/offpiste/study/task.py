@@ -34,7 +34,7 @@ from offpiste.study.keep import keep_results
 from offpiste.study.tries import MAX_ATTEMPTS, count_attempt, note_start
 
 if TYPE_CHECKING:
-    from offpiste.run.train import Progress
+    from offpiste.run.progress import Progress
 
 NOT_RETRYABLE = (BonusError, ConfigError, RunMismatch, NotFinite, CheckpointError, Damaged)
 """Errors that another attempt would raise again."""
