@@ -68,7 +68,7 @@ def test_bonuses_that_only_pay_within_an_episode_are_undefined_on_deep_sea() -> 
 def test_two_finalists_go_to_a_second_stage_and_only_they_can_be_chosen() -> None:
     points: dict[Point, Runs] = {
         (-4,): runs(0.0, 0.0),
-        (-3,): runs(0.9, 0.9),  # alone: 0.6 when smoothed
+        (-3,): runs(0.9, 0.9),  # alone: 0.45 when smoothed
         (-2,): runs(0.0, 0.0),
         LOW: runs(0.5, 0.5),
         MIDDLE: runs(1.0, 1.0),  # 0.75
@@ -77,8 +77,11 @@ def test_two_finalists_go_to_a_second_stage_and_only_they_can_be_chosen() -> Non
     assert finalists(points) == (MIDDLE, HIGH)
     assert own(points) == MIDDLE
     second = points | {MIDDLE: runs(1.0, 1.0, 0.0, 0.0, 0.0), HIGH: runs(0.5, 0.5, 1.0, 1.0, 1.0)}
-    # Middle: (2·5·0.4 + 2·0.5 + 5·0.8) / 17 = 0.53; high: (2·5·0.8 + 5·0.4) / 15 = 0.67; -3 has 0.6 and is out
+    # Middle: (2·5·0.4 + 2·0.5 + 5·0.8) / 17 = 0.53; high: (2·5·0.8 + 5·0.4) / 15 = 0.67
     assert own(second) == HIGH
+    both_fail = points | {MIDDLE: runs(1.0, 1.0, 0.0, 0.0, 0.0), HIGH: runs(0.5, 0.5, 0.0, 0.0, 0.0)}
+    # Middle: (4 + 1 + 1) / 17 = 0.35; high: (2 + 2) / 15 = 0.27; -3 has more, but was no finalist
+    assert own(both_fail) == MIDDLE
     assert finalists(second) == (MIDDLE, HIGH)  # seeds of the second stage do not choose finalists
     assert own({MIDDLE: {3: (1.0, 1.0)}}) is None  # nor do seeds that score
     assert finalists({}) == ()
@@ -111,6 +114,13 @@ def ten_times(table: dict[str, dict[tuple[int, ...], Runs]]) -> dict[str, dict[t
         world: {point: {seed: (10 * s, 10 * a) for seed, (s, a) in own.items()} for point, own in points.items()}
         for world, points in table.items()
     }
+
+
+def test_each_world_is_smoothed_and_their_mean_is_not_smoothed_again() -> None:
+    """Once, -2 has 10 and 1 has 9.5; twice, it would be 8.1 and 8.9."""
+    raw = {-4: 0.0, -3: 0.0, -2: 20.0, -1: 0.0, 0: 9.5, 1: 9.5, 2: 9.5}
+    table: Table = {world: {(k,): runs(own_score) for k, own_score in raw.items()} for world in FAMILIES}
+    assert one_for_all(table) == (-2,)
 
 
 def test_easy_worlds_enter_by_their_area() -> None:
