@@ -63,7 +63,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _type(hint: Any) -> str:
     parts = typing.get_args(hint) or (hint,)
-    names = [part.__name__ for part in parts if part is not type(None)]
+    names = [part if isinstance(part, str) else part.__name__ for part in parts if part is not type(None)]
     return " or ".join(names) + (", may be empty" if type(None) in parts else "")
 
 
