@@ -66,7 +66,7 @@ sys.exit(main(sys.argv[1:]))
 """
 CHECKPOINT_MINUTES = 0.03
 FRAMES, QUICK_FRAMES = 12_000, 4_000
-MAX_SECONDS = 1_500.0
+MAX_SECONDS = 3_600
 
 
 def main() -> int:

@@ -50,7 +50,7 @@ FRAMES = 1_600
 JOBS, AT_ONCE = 12, 3
 MIN_STARTS = 8
 """Of jobs that are warned, to see in which order Slurm resumes them."""
-MAX_SECONDS = 900.0
+MAX_SECONDS = 3_600
 MARKER = "OFFPISTE_SLURM_BENCHMARK"
 
 
