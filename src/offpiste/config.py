@@ -169,8 +169,7 @@ class BonusConfig(_Table, name="bonus"):
     extrinsic_scale: Annotated[float, Range(min=0), ADDED_LATER] = 1.0
     """Factor of the clipped extrinsic reward; 0 is pure exploration."""
     normalise: Annotated[Literal["none", "std", "return_std"], ADDED_LATER] = "none"
-    """What divides the intrinsic reward when it is mixed: nothing, its running deviation, or the running deviation of
-    its discounted sum (as in RND's paper). No mean is taken off, and 0 is paid until 100 rewards are in."""
+    """Divide the intrinsic reward by its running deviation (std), or by that of its discounted sum (return_std)."""
     discount: Annotated[Probability, ADDED_LATER] = 0.99
     """Of the discounted sum of intrinsic rewards."""
     pays_for: Annotated[Literal["state", "next_state"], ADDED_LATER] = "state"

@@ -1,15 +1,22 @@
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from offpiste.agent.exploration import RandomActions, cumulative_durations, random_action
 from offpiste.config import ExplorationConfig
 
 GREEDY = 99
+STATE = np.zeros((4, 84, 84), np.uint8)
+
+
+def greedy(state: NDArray[np.uint8], noise: np.random.Generator | None) -> int:
+    assert state is STATE
+    return GREEDY
 
 
 def draw(config: ExplorationConfig, epsilon: float, steps: int, seed: int = 0, actions: int = 4) -> list[int]:
-    generator, policy = np.random.default_rng(seed), RandomActions(config, actions)
-    return [policy.act(epsilon, generator, lambda: GREEDY) for _ in range(steps)]
+    generator, policy = np.random.default_rng(seed), RandomActions(config, actions, greedy)
+    return [policy.act(STATE, epsilon, generator) for _ in range(steps)]
 
 
 def test_durations_of_at_most_three_steps_are_those_worked_by_hand() -> None:
@@ -27,8 +34,11 @@ def test_with_a_duration_of_one_step_every_draw_is_that_of_epsilon_greedy() -> N
 
 
 def test_random_actions_last_as_often_as_the_distribution_says() -> None:
-    generator, policy = np.random.default_rng(1), RandomActions(ExplorationConfig(max_repeat_steps=3), 1_000_000)
-    taken = [policy.act(1.0, generator, lambda: GREEDY) for _ in range(40_000)]
+    generator, policy = (
+        np.random.default_rng(1),
+        RandomActions(ExplorationConfig(max_repeat_steps=3), 1_000_000, greedy),
+    )
+    taken = [policy.act(STATE, 1.0, generator) for _ in range(40_000)]
     changes = np.flatnonzero(np.diff(taken)) + 1  # a million actions: two in a row are practically never the same
     counts = np.bincount(np.diff(changes), minlength=4)[1:]
     shares = counts / counts.sum()
@@ -37,30 +47,30 @@ def test_random_actions_last_as_often_as_the_distribution_says() -> None:
 
 def test_the_greedy_action_is_not_asked_for_while_a_random_one_lasts() -> None:
     config = ExplorationConfig(max_repeat_steps=10_000, repeat_exponent=0.0)  # 5,000 steps on average
-    generator, policy = np.random.default_rng(2), RandomActions(config, 4)
-    first = policy.act(1.0, generator, lambda: GREEDY)
-    assert {policy.act(0.0, generator, lambda: GREEDY) for _ in range(20)} == {first}
+    generator, policy = np.random.default_rng(2), RandomActions(config, 4, greedy)
+    first = policy.act(STATE, 1.0, generator)
+    assert {policy.act(STATE, 0.0, generator) for _ in range(20)} == {first}
 
 
 def test_the_end_of_an_episode_ends_a_repetition() -> None:
     config = ExplorationConfig(max_repeat_steps=10_000, repeat_exponent=0.0)
-    generator, policy = np.random.default_rng(2), RandomActions(config, 4)
-    policy.act(1.0, generator, lambda: GREEDY)
+    generator, policy = np.random.default_rng(2), RandomActions(config, 4, greedy)
+    policy.act(STATE, 1.0, generator)
     policy.end_episode()
-    assert policy.act(0.0, generator, lambda: GREEDY) == GREEDY
+    assert policy.act(STATE, 0.0, generator) == GREEDY
 
 
 def test_a_repetition_continues_from_its_state() -> None:
     config = ExplorationConfig(max_repeat_steps=100, repeat_exponent=0.5)
-    generator, policy = np.random.default_rng(3), RandomActions(config, 4)
+    generator, policy = np.random.default_rng(3), RandomActions(config, 4, greedy)
     for _ in range(50):
-        restored = RandomActions(config, 4)
+        restored = RandomActions(config, 4, greedy)
         restored.load_state(policy.state())
         again = np.random.default_rng(0)
         again.bit_generator.state = generator.bit_generator.state
-        expected = [policy.act(0.2, generator, lambda: GREEDY) for _ in range(7)]
-        assert [restored.act(0.2, again, lambda: GREEDY) for _ in range(7)] == expected
+        expected = [policy.act(STATE, 0.2, generator) for _ in range(7)]
+        assert [restored.act(STATE, 0.2, again) for _ in range(7)] == expected
 
 
 def test_epsilon_greedy_has_nothing_to_save() -> None:
-    assert RandomActions(ExplorationConfig(), 4).state() == {}
+    assert RandomActions(ExplorationConfig(), 4, greedy).state() == {}

@@ -63,7 +63,7 @@ def write_checkpoint(store: Folder, config: RunConfig, returns: tuple[float, ...
     for _ in range(open_rows):
         records.add("episodes", episode_rows(returns)[-1])
     mutable = {"records": arrays.pack(records.state()), "replay": b"large, and not to be read"}
-    attempt = begin_attempt(folder, vars(attempt_row()))
+    attempt = begin_attempt(folder, vars(attempt_row()) | {"run_id": config.run_id})
     stored = read_run(folder)
     assert stored is not None
     Checkpoints(folder, attempt, stored.identity).save(100 * len(returns), mutable, records.immutable())

@@ -53,7 +53,8 @@ def test_the_learned_bonuses_keep_the_contract_over_two_thousand_steps(name: str
 
 def judge_built_in(name: str, report: CheckReport, too_slow: set[Check]) -> None:
     assert report.passed, report
-    declared = {"icm": {Check.VISITS, Check.SCOPE}, "rnd_released": {Check.SIGN}}
+    visits = {Check.VISITS, Check.SCOPE}
+    declared = {"icm": visits, "oracle_left": visits, "rnd_released": {Check.SIGN}}
     logs = {Check.SCALARS} if name in LEARNED else set()
     assert outcomes(report, "skipped") - too_slow == PLAIN - logs | declared.get(name, set())
 

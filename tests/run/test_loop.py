@@ -326,7 +326,9 @@ def test_rows_of_a_run_with_a_bonus_have_its_sum_quantiles_and_clipping() -> Non
 def test_a_run_without_a_bonus_leaves_its_columns_empty() -> None:
     step = next(step for step in Loop(small_run(schedule=ScheduleConfig(iteration_steps=50))).steps() if step.iteration)
     assert step.iteration is not None
-    assert {name: value for name, value in dataclasses.asdict(step.iteration).items() if name.startswith("bonus")} == {
+    assert {
+        name: value for name, value in dataclasses.asdict(step.iteration).items() if name.startswith("intrinsic")
+    } == {
         "intrinsic_mean": None,
         "intrinsic_q05": None,
         "intrinsic_q50": None,

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from offpiste import Context, Transition, arrays
+from offpiste.agent.exploration import RandomActions
 from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
 from offpiste.config import AgentConfig, BonusConfig, ExplorationConfig, RunConfig, ScheduleConfig, WorldConfig
@@ -101,6 +102,7 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
     monkeypatch.setattr("offpiste.run.loop.open_world", open_world)
     for part, methods in (
         (Rainbow, ("act", "learn", "update_target")),
+        (RandomActions, ("act",)),
         (Replay, ("sample", "update_priorities", "add")),
     ):
         for method in methods:
@@ -198,7 +200,7 @@ def test_the_replay_holds_every_step_with_its_clipped_reward_and_its_own_intrins
     loop = Loop(wired(world=WorldConfig(bootstrap_at_limit=bootstrap_at_limit)), RecordingBonus(journal))
     take(loop, 120)
     expected: list[dict[str, Any]] = []
-    padding = {"frame": np.zeros((84, 84)), "actions": 0, "extrinsic": 0.0, "bonus": 0.0, "terminal": False}
+    padding = {"frame": np.zeros((84, 84)), "actions": 0, "extrinsic": 0.0, "intrinsic": 0.0, "terminal": False}
     padding |= {"last_frame": False} if bootstrap_at_limit else {}
     for index, played in enumerate(journal.worlds["game"].played):
         expected += [padding] * 3 if played.episode_step == 0 else []
@@ -207,7 +209,7 @@ def test_the_replay_holds_every_step_with_its_clipped_reward_and_its_own_intrins
                 "frame": played.state[-1],
                 "actions": played.action,
                 "extrinsic": REWARDS[index % len(REWARDS)][1],
-                "bonus": 0.25 * (index + 1),
+                "intrinsic": 0.25 * (index + 1),
                 "terminal": played.terminated or (played.truncated and not bootstrap_at_limit),
                 "last_frame": False,
             }

@@ -13,21 +13,31 @@ from numpy.typing import NDArray
 
 from offpiste.config import ExplorationConfig
 
+GreedyAction = Callable[[NDArray[np.uint8], np.random.Generator | None], int]
+"""Returns the greedy action in a state, with noise from a generator where networks are noisy."""
+
 
 class RandomActions:
     """Draws the random actions of a run, and repeats each for its duration."""
 
-    def __init__(self, config: ExplorationConfig, action_count: int) -> None:
+    def __init__(self, config: ExplorationConfig, action_count: int, greedy_action: GreedyAction) -> None:
         self._action_count = action_count
+        self._greedy_action = greedy_action
         self._durations = cumulative_durations(config.repeat_exponent, config.max_repeat_steps)
         self._action = self._left = 0
 
-    def act(self, epsilon: float, generator: np.random.Generator, greedy_action: Callable[[], int]) -> int:
-        """Return a random action with probability ε or while one lasts, otherwise the greedy one."""
+    def act(
+        self,
+        state: NDArray[np.uint8],
+        epsilon: float,
+        generator: np.random.Generator,
+        noise: np.random.Generator | None = None,
+    ) -> int:
+        """Return a random action with probability ε or while one lasts, otherwise the greedy one in this state."""
         if self._left == 0:
             action = random_action(epsilon, generator, self._action_count)
             if action is None:
-                return greedy_action()
+                return self._greedy_action(state, noise)
             self._action, self._left = action, self._duration(generator)
         self._left -= 1
         return self._action

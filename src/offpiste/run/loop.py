@@ -39,7 +39,7 @@ class Loop:
         self._streams = {name: stream(config.seed, name) for name in STREAMS}
         self.world = open_world(config.game, config.world, stream(config.seed, "game"), config.seed)
         self.agent = new_agent(config, self.world)
-        self.random_actions = RandomActions(config.exploration, self.world.action_count)
+        self.random_actions = RandomActions(config.exploration, self.world.action_count, self.agent.greedy_action)
         self.replay = new_replay(config, self._streams["replay"])
         built = build_bonus(config, self.world, self._streams["bonus"], self.replay) if bonus is None else bonus
         self.bonus: Bonus | None = built
@@ -74,7 +74,8 @@ class Loop:
         if self.learning and step % self.config.agent.target_update_steps == 0:
             self.agent.update_target()
         epsilon = self.tracker.epsilon(step + 1)  # Dopamine increments its step counter before it acts
-        action = self.random_actions.act(epsilon, self._streams["actions"], self._greedy_action)
+        actions, noise = self._streams["actions"], self._streams["noise"]
+        action = self.random_actions.act(self.world.observation, epsilon, actions, noise)
         transition = take_step(self.world, action, episode_step=self.tracker.episode.steps)
         intrinsic = None if self.bonus is None else self._intrinsic(self.bonus, transition)
         extrinsic = clip_extrinsic(transition.reward)
@@ -99,9 +100,6 @@ class Loop:
         if isinstance(self.bonus, LearningBonus):
             self.bonus.learn(batch)
         self.tracker.count_update(learned)
-
-    def _greedy_action(self) -> int:
-        return self.agent.greedy_action(self.world.observation, self._streams["noise"])
 
     def _intrinsic(self, bonus: Bonus, transition: Transition) -> float:
         if self.config.bonus.pays_for == "next_state":
