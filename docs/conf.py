@@ -16,7 +16,15 @@ author = "The offpiste authors"
 project_copyright = "The offpiste authors"
 release = version = metadata.version("offpiste")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "commands", "fields", "measured", "small_worlds"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "commands",
+    "fields",
+    "measured",
+    "small_worlds",
+    "which_beta_results",
+]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 nitpicky = False  # types of other packages have no pages here

@@ -5,42 +5,30 @@
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from offpiste.analysis.names import label, seeds_text, title
 from offpiste.analysis.results import Results
-from offpiste.config import WorldConfig
-from offpiste.parsing import from_dict
+from offpiste.analysis.visits import Visits, flattened, ground, summed, visits_by_run
+from offpiste.report import maps
 from offpiste.report.drawing import style
-from offpiste.seeding import stream
-from offpiste.worlds import registry
-from offpiste.worlds.small.grid import GOAL, best_actions
-from offpiste.worlds.small.suite import KINDS
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
 GAMES = ("deep_sea_12", "four_rooms", "noisy_tv")
 METHODS = ("epsilon_greedy", "rnd", "cts", "simhash", "oracle")
-CELL = 8
-"""Units of RAM that a cell is wide."""
 INK = {"light": "#1f2328", "dark": "#f0f6fc"}
 """The colour of text by the reader's scheme; the background is the page itself."""
-UNVISITED = "#232a38"
-COLOURS = mpl.colormaps["inferno"].resampled(256)
-DARKEST = 0.22
-"""Where in the colours a single visit begins, so that it differs from none."""
 
 WIDTH, DPI = 10.4, 200
 """Inches, of 100 pixels each on a page that shows the picture at its full size."""
@@ -111,20 +99,18 @@ def source_of(file: Path) -> str | None:
 def read(results: Results, games: Sequence[str] = GAMES, methods: Sequence[str] = METHODS) -> Hero:
     """Return the maps of these worlds and methods, each of the seeds that all of them have."""
     evidence = results.evidence()
-    visits: dict[tuple[str, str], dict[int, dict[tuple[int, int], int]]] = defaultdict(lambda: defaultdict(dict))
-    rows = results.query(
-        "SELECT game, method, seed, x, y, sum(visits) AS visits FROM cells JOIN runs USING (run) "
-        "WHERE variant = '' AND x IS NOT NULL GROUP BY ALL ORDER BY ALL"
-    )
-    for row in rows.to_pylist():
-        visits[row["game"], row["method"]][row["seed"]][row["x"] // CELL, row["y"] // CELL] = int(row["visits"])
+    found = visits_by_run(results)
+    visits: dict[tuple[str, str], dict[int, Visits]] = defaultdict(dict)
+    for run in results.runs:
+        if run.name in found and not run.variant:
+            visits[run.game, run.method][run.seed] = found[run.name]
     pairs = [(game, method) for game in games for method in methods]
     seeds = sorted(set.intersection(*(set(visits[pair]) for pair in pairs)))
-    maps = tuple(
-        Map(*pair, _summed([visits[pair][seed] for seed in seeds]), float(evidence.normalised(*pair).mean()))
+    drawn = tuple(
+        Map(*pair, flattened(summed(visits[pair][seed] for seed in seeds)), float(evidence.normalised(*pair).mean()))
         for pair in pairs
     )
-    return Hero(maps, tuple(seeds), min(len(evidence.normalised(*pair)) for pair in pairs))
+    return Hero(drawn, tuple(seeds), min(len(evidence.normalised(*pair)) for pair in pairs))
 
 
 def caption(hero: Hero) -> str:
@@ -187,35 +173,11 @@ def draw_card(hero: Path) -> None:
 
 
 def _draw_map(axes: Axes, shown: Map, most: int) -> None:
-    free, goal = ground(shown.game)
-    counts = np.full(free.shape, np.nan)
-    for (x, y), visits in shown.visits.items():
-        counts[y, x] = visits
-    share = np.log1p(np.nan_to_num(counts)) / np.log1p(most)
-    image = COLOURS(DARKEST + (1.0 - DARKEST) * share)
-    image[np.isnan(counts) & free] = mpl.colors.to_rgba(UNVISITED)
-    image[np.isnan(counts) & ~free] = 0.0
+    known = ground(shown.game)
+    if known is None or known[1] is None:
+        raise ValueError(f"{shown.game} is no small world with a goal")
+    free, (row, column) = known[0], known[1]
+    image = maps.image(shown.visits, free, most)
     axes.imshow(image, interpolation="nearest")
-    axes.plot(goal[1], goal[0], marker="D", color="white", markersize=7, markeredgecolor="#14181f", markeredgewidth=1.2)
+    axes.plot(column, row, marker="D", color="white", markersize=7, markeredgecolor="#14181f", markeredgewidth=1.2)
     axes.set_axis_off()
-
-
-def ground(game: str) -> tuple[NDArray[np.bool_], tuple[int, int]]:
-    """Return which cells of a world can be visited, [rows, columns], and row and column of its goal."""
-    if game not in KINDS:  # Deep Sea, with the floor below its last row
-        side = int(game.rpartition("_")[2]) + 1
-        return np.tri(side, dtype=np.bool_), (side - 1, side - 1)
-    world = KINDS[game](from_dict(WorldConfig, registry.settings(game)["world"]), stream(0, "game"))
-    row, column = (int(index) for index in np.argwhere(world.cells(world.state) == GOAL)[0])
-    reachable = [world.position(state)[:2] for state in best_actions(world)[-1]]
-    rows, columns = (max(indices) + 1 for indices in zip(*reachable, (row, column), strict=True))
-    free = np.zeros((rows, columns), np.bool_)
-    free[tuple(zip(*reachable, (row, column), strict=True))] = True  # a goal that sends the player back is no state
-    return free, (row, column)
-
-
-def _summed(counts: Iterable[Mapping[tuple[int, int], int]]) -> dict[tuple[int, int], int]:
-    total: Counter[tuple[int, int]] = Counter()
-    for each in counts:
-        total.update(each)
-    return dict(total)

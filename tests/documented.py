@@ -29,6 +29,7 @@ NOT_RUN = {
     "offpiste try *": "takes minutes at least; its own tests stand in for the workers",
     "offpiste study run studies/which_beta/*": "takes hours; the tests of its studies read them",
     "python -m scripts.which_beta *": "needs the runs of the studies before; its tests make them up",
+    "python -m scripts.which_beta_results *": "likewise",
     "scripts/check": "this test is part of it",
     "python -m benchmarks.*": "benchmarks take minutes to hours, and some a GPU; each has its own --quick",
     "*s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",
@@ -41,6 +42,7 @@ NOT_RUN = {
 
 FRAMES, STUDY_FRAMES = "300", 300
 FEWER = {
+    "offpiste check-bonus": "--quick",
     "offpiste demo": "--episodes 3",
     "offpiste eval": "--episodes 1",
     "offpiste train": f"--frames {FRAMES}",

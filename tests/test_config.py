@@ -73,15 +73,28 @@ CHANGED: dict[str, Any] = {
     "bonus.normalise": "std",
     "bonus.discount": 0.999,
     "bonus.pays_for": "next_state",
+    "bonus.when": "sample",
+    "bonus.heads": 2,
+    "bonus.value_low": -10.0,
+    "bonus.value_high": 10.0,
+    "bonus.ends_with_episode": False,
+    "bonus.priorities": "loss",
     "machine.device": "cuda:1",
     "machine.threads": 2,
     "machine.checkpoint_minutes": 1.0,
 }
 
 
+NEEDED: dict[str, dict[str, Any]] = {
+    "bonus.heads": {"clip_sum": False},
+    "bonus.ends_with_episode": {"clip_sum": False, "heads": 2},
+}
+"""What a changed setting needs beside it, in its own table."""
+
+
 def settings_with(name: str, value: Any) -> dict[str, Any]:
     table, dot, key = name.rpartition(".")
-    return {table: {key: value}} if dot else {key: value}
+    return {table: {**NEEDED.get(name, {}), key: value}} if dot else {key: value}
 
 
 def config_with(name: str, value: Any) -> RunConfig:

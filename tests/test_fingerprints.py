@@ -42,6 +42,9 @@ METHODS_THEN = {
     "oracle_episodic": ("4031cc21b75a", "c3a1af820e3f"),
     "oracle_product": ("055d4dfc162d", "e0e9d5fd3211"),
     "oracle_left": ("c0aafb42fb39", "8018dee68486"),
+    "e3b": ("c13fb755af67", "6c2dcc1c00c4"),
+    "noveld": ("d92fd12d3e5f", "cca4cc4a66be"),
+    "ngu": ("c3c0eddaccf5", "f86ffc49827f"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {
@@ -186,6 +189,12 @@ def test_what_an_older_run_does_not_say_is_the_default_of_what_was_added_later(m
         "bonus.normalise": "none",
         "bonus.discount": 0.99,
         "bonus.pays_for": "state",
+        "bonus.when": "entry",
+        "bonus.heads": 1,
+        "bonus.value_low": 0.0,
+        "bonus.value_high": 50.0,
+        "bonus.ends_with_episode": True,
+        "bonus.priorities": "default",
     }
     assert later_defaults() == now
     monkeypatch.setattr("offpiste.config.RunConfig", LaterRun)

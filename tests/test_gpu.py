@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
+from offpiste.agent.mixing import targets
 from offpiste.agent.rainbow import Rainbow
 from offpiste.bonuses.base import LearningBonus
 from offpiste.bonuses.contract.play import batch_draws, batch_of, context_of, warm_up
 from offpiste.bonuses.registry import find
-from offpiste.config import AgentConfig, WorldConfig
+from offpiste.config import AgentConfig, BonusConfig, WorldConfig
 from offpiste.seeding import stream
 from offpiste.types import Batch
 from offpiste.worlds.base import MAX_ACTIONS
@@ -49,11 +49,11 @@ def use(agent: Rainbow) -> None:
     noise = stream(0, "noise")
     for _ in range(2):
         agent.greedy_action(warm_up(steps=40)[0].state, noise)
-        agent.learn(batch(), np.zeros(AgentConfig().batch_size, np.float32), noise)
+        agent.learn(batch(), targets(batch(), BonusConfig(), 0.99, 1.0), noise)
     agent.update_target()
     agent.load_state(agent.state())
     agent.load_weights(agent.weights())
-    agent.learn(batch(), np.zeros(AgentConfig().batch_size, np.float32), noise)
+    agent.learn(batch(), targets(batch(), BonusConfig(), 0.99, 1.0), noise)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

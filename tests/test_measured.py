@@ -97,6 +97,12 @@ def test_every_page_quotes_what_was_measured() -> None:
         assert measured.renewed(text) == text, page
 
 
+def test_no_line_begins_with_a_marked_figure_which_would_end_its_paragraph() -> None:
+    for page in PAGES:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if line.lstrip().startswith("<!-- measured ")] == []
+
+
 def test_every_file_of_figures_belongs_to_a_program_that_can_record() -> None:
     files = sorted((ROOT / "results" / "measured").glob("*.json"))
     assert files

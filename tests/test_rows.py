@@ -22,6 +22,14 @@ from offpiste.worlds.games import Game, Location
 from offpiste.worlds.small import deep_sea
 from tests.analysis.small_study import evidence_of, write_study
 from tests.bonuses.broken import Good
+from tests.worlds.test_scores import made_up_scores
+
+
+def open_toy_pond(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> deep_sea.DeepSea:
+    assert game == "toy_pond"
+    assert isinstance(generator, np.random.Generator)
+    return deep_sea.DeepSea(3, config)
+
 
 TOY_METHOD = Method(
     "Toy Count",
@@ -39,16 +47,10 @@ TOY_WORLD = Game(
     human_score=19.0,
     location=Location(x=0, y=1),
     title="Toy’s Pond",
-    opener="tests.test_rows:open_toy_pond",
+    opener=open_toy_pond,
     settings=deep_sea.SETTINGS | {"schedule": {"iteration_steps": 40}},
     constants="pond",
 )
-
-
-def open_toy_pond(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> deep_sea.DeepSea:
-    assert game == TOY_WORLD.name
-    assert isinstance(generator, np.random.Generator)
-    return deep_sea.DeepSea(3, config)
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +87,7 @@ def test_a_row_puts_a_world_among_the_games(capsys: pytest.CaptureFixture[str]) 
 def test_a_row_with_computed_scores_is_listed_with_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = Game("catch", "small_easy", computed_scores="tests.worlds.test_scores:made_up_scores")
+    row = Game("catch", "small_easy", computed_scores=made_up_scores)
     monkeypatch.setitem(registry.WORLDS, "catch", row)
     listed = [re.sub(" +", " ", " ".join(row)) for row in lines_of(capsys, "games")]
     assert "catch small_easy 0.25 2.25 coarse frame" in listed

@@ -1,13 +1,17 @@
 """Each study of Which β? is written from the records of those before it, and from nothing less."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from offpiste.analysis.results import load
 from offpiste.config import RunConfig
+from offpiste.errors import StoreError
 from offpiste.methods import base_run
 from offpiste.store.storage import Folder
-from offpiste.study.plan import read_study
+from offpiste.study.marks import read_status
+from offpiste.study.plan import load_bonuses, read_study
 from offpiste.worlds.scores import reference_scores
 from scripts import which_beta
 from tests.analysis.small_store import write_run
@@ -24,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / file.name).write_bytes(file.read_bytes())
     monkeypatch.setattr(which_beta, "FOLDER", folder)
     monkeypatch.setattr(which_beta, "PUBLISHED", tmp_path / "published")
+    monkeypatch.setattr(which_beta, "BUNDLES", tmp_path / "bundles")
     write_finished(tmp_path / "published", base_run("museum", "epsilon_greedy"))
     return folder
 
@@ -94,3 +99,53 @@ def test_each_stage_follows_from_the_one_before_and_waits_for_all_of_it(
     assert len(read_study(folder / "noisy_nets_result_0-1.toml").runs) == len(result.runs) - len(done)
     assert call(monkeypatch, "cost") == 0
     assert "noisy_nets_2                24 runs" in capsys.readouterr().out
+
+
+def test_a_new_store_continues_a_study_with_what_no_bundle_has(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, new = tmp_path / "store", tmp_path / "new"
+    study = read_study(folder / "noisy_nets_1_easy.toml")
+    first, second, begun, *rest = study.runs
+    write_finished(store, first)
+    assert call(monkeypatch, "bundle", str(store)) == 0
+    write_finished(store, second)
+    write_run(Folder(store), begun, [0.0], state="running")
+    assert call(monkeypatch, "bundle", str(store)) == 0
+    assert [[run.name for run in load(each).runs] for each in which_beta.bundles()] == [
+        [first.run_id],
+        [second.run_id],
+    ]
+    with pytest.raises(StoreError, match="all finished runs are in other bundles"):
+        call(monkeypatch, "bundle", str(store))
+
+    assert call(monkeypatch, "resume", str(new)) == 0
+    assert "noisy_nets_1_easy            2 of    21 runs are done" in capsys.readouterr().out
+    states = {one.run_id: one for one in read_status(Folder(new), load_bonuses(study))}
+    assert [run_id for run_id, one in states.items() if one.is_complete(study.keep)] == [first.run_id, second.run_id]
+    assert {states[run.run_id].state for run in (begun, *rest)} == {"waiting"}
+
+
+def test_a_bundled_run_of_other_settings_or_frames_is_not_done(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    first, second, third, *_ = read_study(folder / "noisy_nets_1_easy.toml").runs
+    write_finished(store, replace(first, seed=7))
+    write_finished(store, replace(second, exploration=replace(second.exploration, noise_scale=0.7)))
+    write_finished(store, replace(third, frames=third.frames - third.schedule.iteration_steps))
+    assert call(monkeypatch, "bundle", str(store)) == 0
+    assert call(monkeypatch, "resume", str(tmp_path / "new")) == 0
+    assert "noisy_nets_1_easy            0 of    21 runs are done" in capsys.readouterr().out
+
+
+def test_later_studies_are_written_from_bundles_and_stores_together(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = read_study(folder / "noisy_nets_1_easy.toml").runs
+    for store, own in (("old", runs[:20]), ("new", runs[20:])):
+        for run in own:
+            write_finished(tmp_path / store, run)
+    assert call(monkeypatch, "bundle", str(tmp_path / "old")) == 0
+    assert call(monkeypatch, "stage-2", "--part", "noisy_nets", str(tmp_path / "new")) == 1
+    assert "56 runs of the stages before are missing, as four_rooms" in capsys.readouterr().out

@@ -13,6 +13,8 @@ from benchmarks.shared.step_counter import VARIABLE, counting_environment, count
 from tests.s3_server import free_port
 
 STARTED = "Ray runtime started."
+START_TRIES = 60
+"""Ray gives each half a minute, which is too little where the machine is busy."""
 SMALL_NODE = ["--block", f"--object-store-memory={80 * 2**20}", "--disable-usage-stats"]
 
 
@@ -109,9 +111,9 @@ class Cluster:
         return steps_computed(self._folder)
 
     def _start_ray(self, argv: list[str], name: str) -> "subprocess.Popen[bytes]":
-        """Start Ray's processes and return once they are up; on a busy machine Ray gives up too soon, so try again."""
+        """Start Ray's processes and return once they are up; try again where Ray gives up too soon."""
         log = self._folder / f"{name}.log"
-        for _ in range(5):
+        for _ in range(START_TRIES):
             before = log.read_text().count(STARTED) if log.exists() else 0
             process = self._start("ray", ["start", *argv, *SMALL_NODE], name)
             while process.poll() is None:

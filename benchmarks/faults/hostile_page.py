@@ -28,7 +28,8 @@ from benchmarks.shared.chromium import Chromium
 from benchmarks.shared.synthetic_store import learning_curve, write_run
 from offpiste.config import RunConfig
 from offpiste.methods import base_run
-from offpiste.store.documents import parse_run, signed, unsigned
+from offpiste.store.documents import signed, unsigned
+from offpiste.store.identity import parse_run
 from offpiste.store.storage import Folder
 
 QUICK = ("octal", "tags", "attribute", "svg")
@@ -48,7 +49,8 @@ LOOK = """(() => {
 })()"""
 COLOURS = """(() => {
   const colour = (of, name) => getComputedStyle(document.querySelector(of)).getPropertyValue(name);
-  return [colour("body", "background-color"), colour("figcaption", "color"), colour(".drawing text", "fill")];
+  const ground = colour("body", "background-color"), captions = colour("figcaption", "color");
+  return [ground, captions, colour(".drawing text[text-anchor=end]", "fill")];
 })()"""
 LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 22, 26)"
 

@@ -24,7 +24,7 @@ from offpiste.errors import CheckpointError, Superseded
 from offpiste.run.digest import digest
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
-from offpiste.store.run_folder import finished_frames, holds_only_results
+from offpiste.store.finished import finished_frames, holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results

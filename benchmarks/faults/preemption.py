@@ -32,8 +32,8 @@ from offpiste.run.loop import Loop
 from offpiste.run.writer import save_checkpoint
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints
+from offpiste.store.identity import claim
 from offpiste.store.records import RecordLog
-from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.cost import cost
 from scripts import measured

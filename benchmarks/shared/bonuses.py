@@ -8,12 +8,13 @@ from offpiste.seeding import stream
 
 BONUSES = tuple(name for name, row in METHODS.items() if row.bonus_class)
 ACTIONS = 18
+STACK = WorldConfig().stack_frames
 FRAME_SHAPE = WorldConfig().state_shape[1:]
 
 
 def make_bonus(name: str, game: str) -> Bonus:
     """Return a bonus with the constants of its method, before its first step, for a game with all 18 actions."""
-    context = Context(game, ACTIONS, WorldConfig().stack_frames, FRAME_SHAPE, stream(0, "bonus"))
+    context = Context(game, ACTIONS, STACK, FRAME_SHAPE, stream(0, "bonus"))
     bonus = build(METHODS[name].bonus, context)
     assert bonus is not None
     return bonus

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from offpiste.config import RunConfig
 from offpiste.seeding import stream
-from offpiste.store import run_folder
-from offpiste.store.documents import parse_run, signed
+from offpiste.store import identity
+from offpiste.store.documents import signed
+from offpiste.store.identity import parse_run
 from offpiste.store.records import schema
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
@@ -39,7 +40,7 @@ def write_run(
     whole = config.frames // frames
     iterations = max(1, round(done * whole))
     folder = store.below(config.run_id)
-    about = run_folder.about(config) | {"offpiste": "synthetic"}
+    about = identity.about(config) | {"offpiste": "synthetic"}
     status = {"state": "finished" if iterations == whole else "paused", "target_frames": config.frames}
     returns = curve(generator, whole)[:iterations]
     rows = [_iterations(config, returns, generator)]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.shared.bonuses import ACTIONS, FRAME_SHAPE
+from benchmarks.shared.bonuses import ACTIONS, FRAME_SHAPE, STACK
 from offpiste.bonuses.base import Bonus, Transition
 from offpiste.bonuses.icm import shrink
 from offpiste.bonuses.pixelcnn import symbols
@@ -120,12 +120,12 @@ def rnd_released(recorded: Sequence[Transition], like: Bonus) -> Callable[[int],
     return _rnd(_normalised_as_released(recorded), like)
 
 
-def _rnd(frames: Tensor, like: Bonus) -> Callable[[int], None]:
+def _rnd(frames: Tensor, like: Bonus, features: int = 512, learning_rate: float = 2e-4) -> Callable[[int], None]:
     """Return one step of RND on frames [steps, 1, 84, 84]."""
-    target, predictor = random_features(0), random_features(2)
+    target, predictor = (random_features(hidden, features=features) for hidden in (0, 2))
     _begin_like(target, like, "target/")
     _begin_like(predictor, like, "predictor/")
-    optimizer = torch.optim.Adam(predictor.parameters(), 2e-4, eps=1e-5, fused=True)
+    optimizer = torch.optim.Adam(predictor.parameters(), learning_rate, eps=1e-5, fused=True)
 
     def step(index: int) -> None:
         frame = frames[index : index + 1]
@@ -138,13 +138,84 @@ def _rnd(frames: Tensor, like: Bonus) -> Callable[[int], None]:
     return step
 
 
-def random_features(hidden_layers: int) -> nn.Sequential:
+def noveld(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of NovelD: two frames through both networks, back from the second through one, Adam."""
+    frames = _normalised(recorded)
+    target, predictor = random_features(0), random_features(2)
+    _begin_like(target, like, "target/")
+    _begin_like(predictor, like, "predictor/")
+    optimizer = torch.optim.Adam(predictor.parameters(), 1e-4, eps=1e-5, fused=True)
+
+    def step(index: int) -> None:
+        pair = frames[max(index - 1, 0) : max(index, 1) + 1]
+        with torch.no_grad():
+            wanted = target(pair)
+        optimizer.zero_grad()
+        errors = (predictor(pair) - wanted).square().mean(1)
+        errors[1].backward()
+        optimizer.step()
+
+    return step
+
+
+def e3b(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of E3B: an embedding, C⁻¹, and on every fourth step an inverse model's update."""
+    embed = _inverse_dynamics(recorded, like, 128, 1e-4)
+    inverse = torch.eye(128, dtype=torch.float64)
+
+    def step(index: int) -> None:
+        phi = embed(index).double()
+        reached = inverse @ phi
+        inverse.sub_(torch.outer(reached, reached) / (1 + phi @ reached))
+
+    return step
+
+
+def ngu(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of NGU: an embedding, on every fourth step an inverse model's update, and a step of RND."""
+    embed, distil = _inverse_dynamics(recorded, like, 32, 5e-4), _rnd(_normalised(recorded), like, 128, 5e-4)
+
+    def step(index: int) -> None:
+        embed(index)
+        distil(index)
+
+    return step
+
+
+def _inverse_dynamics(
+    recorded: Sequence[Transition], like: Bonus, features: int, learning_rate: float
+) -> Callable[[int], Tensor]:
+    """Return a function that embeds a state, and before every fourth takes a step on 32 pairs."""
+    embedding = nn.Sequential(*random_features(0, channels=STACK, features=features), nn.ReLU())
+    model = nn.Sequential(nn.Linear(2 * features, 128), nn.ReLU(), nn.Linear(128, ACTIONS))
+    _begin_like(nn.ModuleList([embedding, model]), like, "inverse/")
+    optimizer = torch.optim.Adam([*embedding.parameters(), *model.parameters()], learning_rate, fused=True)
+    states = [torch.from_numpy(transition.state.copy()) for transition in recorded]
+    actions = torch.tensor([transition.action for transition in recorded])
+
+    def inputs(chosen: list[Tensor]) -> Tensor:
+        return (torch.stack(chosen) / 255).contiguous(memory_format=torch.channels_last)
+
+    def step(index: int) -> Tensor:
+        if index % 4 == 0:
+            rows = [(index + 7 * row) % (len(states) - 1) for row in range(32)]
+            now, later = embedding(inputs([states[row + ahead] for ahead in (0, 1) for row in rows])).chunk(2)
+            optimizer.zero_grad()
+            functional.cross_entropy(model(torch.cat([now, later], 1)), actions[rows]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        with torch.no_grad():
+            return embedding(inputs([states[index]]))[0]  # type: ignore[no-any-return]
+
+    return step
+
+
+def random_features(hidden_layers: int, channels: int = 1, features: int = 512) -> nn.Sequential:
     """Return the target of RND, or with two hidden layers its predictor."""
-    layers: list[nn.Module] = [nn.Conv2d(1, 32, 8, 4, padding=2), nn.LeakyReLU(0.2), nn.ZeroPad2d((1, 2, 1, 2))]
+    layers: list[nn.Module] = [nn.Conv2d(channels, 32, 8, 4, padding=2), nn.LeakyReLU(0.2), nn.ZeroPad2d((1, 2, 1, 2))]
     layers += [nn.Conv2d(32, 64, 4, 2), nn.LeakyReLU(0.2), nn.Conv2d(64, 64, 3, 1, padding=1), nn.LeakyReLU(0.2)]
-    layers += [nn.Flatten(), nn.Linear(7_744, 512)]
+    layers += [nn.Flatten(), nn.Linear(7_744, features)]
     for _ in range(hidden_layers):
-        layers += [nn.ReLU(), nn.Linear(512, 512)]
+        layers += [nn.ReLU(), nn.Linear(features, features)]
     return nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 

@@ -28,7 +28,7 @@ from offpiste.config import RunConfig
 from offpiste.rows import utc_now
 from offpiste.store import layout
 from offpiste.store.documents import signed
-from offpiste.store.run_folder import claim
+from offpiste.store.identity import claim
 from offpiste.store.storage import Folder
 from offpiste.study.marks import Marks
 from offpiste.study.plan import read_study

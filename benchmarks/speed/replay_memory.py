@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.shared.memory import resident_megabytes
 from benchmarks.shared.recording import fill, record
-from offpiste.agent.mixing import n_step_returns
+from offpiste.agent.mixing import targets
 from offpiste.agent.rainbow import Rainbow
 from offpiste.agent.replay import Replay
 from offpiste.config import AgentConfig, BonusConfig, WorldConfig
@@ -79,8 +79,8 @@ def measure(game: str, entries: int, recorded: int) -> Result:
     grown = resident_megabytes() - before
     agent = Rainbow(config, STATE_SHAPE, 18, stream(0, "weights"))
     batch = replay.sample(32)
-    returns = n_step_returns(batch, BonusConfig(), config.discount, factor=1.0)
-    sample, update = interleaved(lambda: replay.sample(32), lambda: agent.learn(batch, returns))
+    wanted = targets(batch, BonusConfig(), config.discount, factor=1.0)
+    sample, update = interleaved(lambda: replay.sample(32), lambda: agent.learn(batch, wanted))
     raw = entries * STATE_SHAPE[1] * STATE_SHAPE[2] / 1e6
     print(
         f"{game}: {entries:,} entries take {grown:.0f} MB instead of {raw:,.0f} MB raw; "

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from benchmarks.shared.warm_loop import GREEDY, warm_loop
-from offpiste.agent.mixing import n_step_returns
+from offpiste.agent.mixing import targets
 from offpiste.config import AgentConfig, MachineConfig, RunConfig
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
@@ -88,9 +88,7 @@ class Bare:
         height, width = self._emulator.getScreenDims()
         self._screens = np.zeros((2, height, width), np.uint8)
         self._batch = loop.replay.sample(loop.config.agent.batch_size)
-        self._returns = n_step_returns(
-            self._batch, loop.config.bonus, loop.config.agent.discount, loop.config.bonus.scale
-        )
+        self._targets = targets(self._batch, loop.config.bonus, loop.config.agent.discount, loop.config.bonus.scale)
         self._state = stream(0, "state").integers(0, 255, (4, 84, 84), dtype=np.uint8)
 
     def emulator_step(self) -> None:
@@ -109,7 +107,7 @@ class Bare:
 
     def update(self) -> None:
         """One gradient step on the same batch as ever."""
-        self._agent.learn(self._batch, self._returns)
+        self._agent.learn(self._batch, self._targets)
 
 
 def timed(work: Callable[[], object], times: int) -> float:

@@ -20,6 +20,7 @@ import sys
 
 import numpy as np
 
+from benchmarks.validation.calibration_atari_small import check_atari_small
 from benchmarks.validation.calibration_calls import check_calls
 from benchmarks.validation.calibration_intervals import check_intervals, check_rank_test
 from benchmarks.validation.calibration_studies import LEVEL, SEEDS, draw, shown, slack
@@ -43,6 +44,7 @@ def main() -> int:
     missed = [*check_intervals(10 * studies, 40 if options.quick else 200), *check_rank_test(4 * studies)]
     missed += check_calls(5 * studies)
     missed += check_which_beta(studies)
+    missed += check_atari_small(studies)
     errors: list[float] = []
     powers: list[float] = []
     judged = [(benchmark, finding) for benchmark in BENCHMARKS for finding in benchmark.findings]

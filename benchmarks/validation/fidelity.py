@@ -29,9 +29,8 @@ from benchmarks.shared.published import Returns, read_published
 from offpiste.config import AgentConfig, RunConfig
 from offpiste.run.progress import Progress
 from offpiste.run.train import train
-from offpiste.store.documents import read_run
+from offpiste.store.identity import mismatch, read_run
 from offpiste.store.parquet import from_parquet
-from offpiste.store.run_folder import mismatch
 from offpiste.store.storage import Folder
 
 ROOT = Path(__file__).parents[2]

@@ -33,7 +33,7 @@ from offpiste.methods import base_run
 from offpiste.run.loop import Loop
 from offpiste.run.process import prepare
 from offpiste.run.train import train
-from offpiste.store.run_folder import finished_frames
+from offpiste.store.finished import finished_frames
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
 from offpiste.worlds.scores import reference_scores

@@ -22,9 +22,9 @@ from sphinx.util.docutils import SphinxDirective
 from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.results import load
 from offpiste.analysis.small_worlds import SMALL_WORLDS
-from offpiste.report.drawing import for_page
 from offpiste.report.overviews import improvement_panels
 from offpiste.report.page import build
+from offpiste.report.svg import for_page
 from scripts import hero
 from scripts.small_worlds import DIFFER, RESULTS, answers, constants, finished, scores, trial
 
@@ -121,7 +121,7 @@ def publish(app: Sphinx, error: Exception | None) -> None:
     shutil.copytree(RESULTS, out / RESULTS.name, dirs_exist_ok=True)
     if finished(RESULTS):
         with chdir(app.outdir):  # so that the report's own command names no folder of this machine
-            build(f"results/{RESULTS.name}", "results/report", heading="Results")
+            build(f"results/{RESULTS.name}", "results/report", heading="Results", run_pages=False)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

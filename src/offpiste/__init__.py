@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from offpiste.parsing import Range
     from offpiste.run.train import train
     from offpiste.store.storage import Folder
+    from offpiste.worlds.contract import check_world
+    from offpiste.worlds.games import Game
 
     __version__: str
 
@@ -26,6 +28,7 @@ __all__ = [
     "Bonus",
     "Context",
     "Folder",
+    "Game",
     "OffpisteError",
     "Product",
     "Range",
@@ -34,6 +37,7 @@ __all__ = [
     "__version__",
     "base_run",
     "check_bonus",
+    "check_world",
     "load",
     "load_module",
     "save_module",
@@ -44,6 +48,7 @@ _HOMES = {
     "Bonus": "offpiste.bonuses.base",
     "Context": "offpiste.bonuses.base",
     "Folder": "offpiste.store.storage",
+    "Game": "offpiste.worlds.games",
     "OffpisteError": "offpiste.errors",
     "Product": "offpiste.bonuses.base",
     "Range": "offpiste.parsing",
@@ -51,6 +56,7 @@ _HOMES = {
     "Transition": "offpiste.bonuses.base",
     "base_run": "offpiste.methods",
     "check_bonus": "offpiste.bonuses.contract.check",
+    "check_world": "offpiste.worlds.contract",
     "load": "offpiste.analysis.results",
     "load_module": "offpiste.neural",
     "save_module": "offpiste.neural",

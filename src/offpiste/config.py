@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -171,9 +172,43 @@ class BonusConfig(_Table, name="bonus"):
     normalise: Annotated[Literal["none", "std", "return_std"], ADDED_LATER] = "none"
     """Divide the intrinsic reward by its running deviation (std), or by that of its discounted sum (return_std)."""
     discount: Annotated[Probability, ADDED_LATER] = 0.99
-    """Of the discounted sum of intrinsic rewards."""
+    """γ_I: of the discounted sum of intrinsic rewards, and of the returns of the second head."""
     pays_for: Annotated[Literal["state", "next_state"], ADDED_LATER] = "state"
     """Which frame is shown to a bonus that looks at one: that in which the action was taken, or the next."""
+    when: Annotated[Literal["entry", "sample"], ADDED_LATER] = "entry"
+    """When a step's intrinsic reward is computed: on entry into the replay, or by a bonus's `score` at each sample."""
+    heads: Annotated[int, Range(min=1, max=2), ADDED_LATER] = 1
+    """Value heads; with 2 the intrinsic return has one of its own, and actions have the highest Q_E + β·Q_I."""
+    value_low: Annotated[float, Range(min=-(10**9), max=10**9), ADDED_LATER] = 0.0
+    """Lowest atom of the second head."""
+    value_high: Annotated[float, Range(min=-(10**9), max=10**9), ADDED_LATER] = 50.0
+    """Highest atom of the second head."""
+    ends_with_episode: Annotated[bool, ADDED_LATER] = True
+    """Whether the return of the second head ends with the episode; otherwise it continues in the next one."""
+    priorities: Annotated[Literal["default", "loss", "divergence"], ADDED_LATER] = "default"
+    """New priorities: √loss, the default with one head, or √KL without the target's entropy, that with two heads."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.value_low >= self.value_high:
+            raise ConfigError(
+                f"bonus.value_high must be > bonus.value_low, got {self.value_high:g} and {self.value_low:g}"
+            )
+        if self.heads == 2 and self.clip_sum:
+            raise ConfigError(
+                "bonus.clip_sum must be false with bonus.heads = 2, where each head has rewards of its own and there "
+                "is no sum; set bonus.clip_sum = false"
+            )
+        if self.heads == 1 and not self.ends_with_episode:
+            raise ConfigError(
+                "bonus.ends_with_episode must be true with bonus.heads = 1, whose only return is that of the game; set "
+                "bonus.heads = 2 and bonus.clip_sum = false"
+            )
+        if self.when == "sample" and not self.ends_with_episode:
+            raise ConfigError(
+                "bonus.when must be entry with bonus.ends_with_episode = false, since a batch holds no frames of the "
+                "next episode to score; set one of the two to its default"
+            )
 
 
 @dataclass(frozen=True)
@@ -198,7 +233,7 @@ class RunConfig(_Table):
     """All settings of one run."""
 
     game: str = "montezuma_revenge"
-    """Any game that ale-py ships, in snake_case; `offpiste games` lists those of the paper and the small worlds."""
+    """A game that ale-py ships, in snake_case, a world of `offpiste games`, gymnasium:ID or module:World."""
     method: str = "epsilon_greedy"
     """Name of the exploration method."""
     variant: Annotated[str, _VARIANT] = ""
@@ -221,9 +256,9 @@ class RunConfig(_Table):
 
     @property
     def run_id(self) -> str:
-        """A readable name, and the path of the run in the output folder."""
+        """A readable name, and the path of the run in the output folder, where gymnasium:a/b-v0 is gymnasium.a.b-v0."""
         variant = f"/{self.variant}" if self.variant else ""
-        return f"{self.game}/{self.method}{variant}/seed-{self.seed}"
+        return f"{re.sub('[:/]', '.', self.game)}/{self.method}{variant}/seed-{self.seed}"
 
 
 def counted_steps(iterations: int, steps: int, iteration_steps: int) -> int:

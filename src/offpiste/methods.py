@@ -13,7 +13,9 @@ from offpiste.parsing import from_dict
 from offpiste.worlds import registry as worlds
 
 SMALL_WORLDS = "small_worlds"
-"""Key of the constants that studies/small_worlds_tuning.toml chose on Deep Sea."""
+"""Key of the constants that studies/small_worlds_tuning.toml chose on Deep Sea, or that follow a rule."""
+BY_RULE = "a rule"
+"""Source of constants that nobody tuned: those of the method's paper, and β by calibration (docs/fidelity.md)."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,40 @@ METHODS = {
         constants={"atari": BonusConfig(name="oracle_left", scale=0.01)},
         bonus_class="offpiste.bonuses.oracle:OracleLeft",
         checkpoint_mb={"atari": 3.0, SMALL_WORLDS: 0.1},
+    ),
+    "e3b": Method(
+        "E3B",
+        constants={
+            "atari": BonusConfig(name="e3b", scale=0.078, normalise="std"),
+            SMALL_WORLDS: BonusConfig(name="e3b", options={"learning_rate": 1e-3}, scale=0.034, normalise="std"),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.e3b:E3b",
+        checkpoint_mb={"atari": 13.5, SMALL_WORLDS: 3.0},
+    ),
+    "noveld": Method(
+        "NovelD",
+        constants={
+            "atari": BonusConfig(name="noveld", scale=0.03),
+            SMALL_WORLDS: BonusConfig(
+                name="noveld", options={"learning_rate": 1e-3, "features": 128, "exact_frames": True}, scale=0.04
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.noveld:NovelD",
+        # on Atari 16 bytes for each of the 27,000 steps of the longest episode
+        checkpoint_mb={"atari": 71.6, SMALL_WORLDS: 3.7},
+    ),
+    "ngu": Method(
+        "NGU",
+        constants={
+            "atari": BonusConfig(name="ngu", scale=0.03, normalise="std"),
+            SMALL_WORLDS: BonusConfig(name="ngu", options={"learning_rate": 1.6e-3}, scale=0.025, normalise="std"),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.ngu:Ngu",
+        # on Atari 3.5 of it for the 27,000 states of the longest episode
+        checkpoint_mb={"atari": 26.5, SMALL_WORLDS: 5.5},
     ),
 }
 """Every method by name, in the order of all lists, tables and figures: the paper's first."""

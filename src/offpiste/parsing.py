@@ -12,7 +12,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -91,6 +91,11 @@ def field_types(kind: type[Any]) -> dict[str, Any]:
 def _field_types(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+
+
+def known(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the values that a dataclass has a field for: a later version may have written more."""
+    return {key: value for key, value in values.items() if key in field_types(kind)}
 
 
 def from_dict(kind: type[T], settings: dict[str, Any], where: str = "", base: T | None = None) -> T:

@@ -4,6 +4,8 @@
 depends on the machine is in `timing` (wall clock and rates) and `attempts` (each process that worked on the run).
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +18,8 @@ class EpisodeRow:
     iteration: int
     """Counted from 1."""
     phase: str
-    """train or evaluation."""
+    """train or evaluation; with two heads evaluation_extrinsic, too: as many steps again, by the values of the
+    extrinsic head alone."""
     episode: int
     """Counted from 1 within its phase, over the whole run."""
     end_step: int
@@ -54,7 +57,7 @@ class IterationRow:
     iteration: int
     """Counted from 1."""
     phase: str
-    """train or evaluation."""
+    """train or evaluation, or evaluation_extrinsic, as of episodes."""
     complete: bool
     """False for the last row if the run ended, or was stopped, within an iteration."""
     end_step: int
@@ -192,6 +195,23 @@ UNKNOWN = -1
 SCALAR_STEPS, MIN_SCALAR_STEPS = 2_500, 250
 """Agent steps of training per window of `scalars`: a tenth of an iteration within these bounds."""
 
+_EPISODE_CURVES = {"game_return": "episodic_return", "steps": "episodic_length", "rooms_visited": "rooms_visited"}
+_SCALAR_CURVES = {
+    "loss": "losses/loss",
+    "max_q": "losses/max_q",
+    "target_mass_low": "losses/target_mass_low",
+    "target_mass_high": "losses/target_mass_high",
+    "return": "charts/return",
+    "episodes": "charts/episodes",
+    "epsilon": "charts/epsilon",
+    "steps_per_second": "charts/SPS",
+    "clipped_share": "bonus/clipped_share",
+    "cells": "coverage/cells",
+    "rooms": "coverage/rooms",
+}
+"""Tags under which TensorBoard and Weights & Biases show columns and scalars, as other libraries do; what a bonus
+logs is called bonus/… already."""
+
 
 def window_steps(iteration_steps: int) -> int:
     """Return the agent steps of a window of `scalars`."""
@@ -201,3 +221,25 @@ def window_steps(iteration_steps: int) -> int:
 def utc_now() -> str:
     """Return the current time as ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def tagged(table: str, row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the curves' numbers in a row of `episodes`, `iterations` or `scalars`, by tag, as in losses/loss.
+
+    Intrinsic rewards are shown as their log10, since they fall by several decades in a run; 0 is left out.
+    """
+    if table == "scalars":
+        return _scalar_curve(row["name"], row["value"])
+    group = "charts" if row["phase"] == "train" else "eval"
+    if table == "episodes":
+        return {f"{group}/{tag}": row[name] for name, tag in _EPISODE_CURVES.items() if row[name] is not None}
+    if not row["complete"] or row["return_mean"] is None:  # an iteration in which the run ended, or was stopped
+        return {}
+    return {f"{group}/iteration_return": row["return_mean"]}
+
+
+def _scalar_curve(name: str, value: float) -> dict[str, float]:
+    if name.startswith("intrinsic/"):
+        tag = f"bonus/log10_{name.replace('/', '_')}"
+        return {tag: math.log10(value)} if value > 0 else {}
+    return {_SCALAR_CURVES.get(name, name if "/" in name else f"scalars/{name}"): value}

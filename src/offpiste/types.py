@@ -42,6 +42,19 @@ class Transition:
         return self.terminated or self.truncated
 
 
+@dataclass(frozen=True)
+class Beyond:
+    """The n steps of each row of a batch that are counted over the ends of episodes, for a return that does not end."""
+
+    intrinsic: NDArray[np.float32]
+    """[batch, n]: intrinsic rewards, unscaled; 0 after a limit that truncated an episode without ending the game."""
+    steps: NDArray[np.int64]
+    """[batch]: how many steps these are: n, or those up to such a limit."""
+    next_states: NDArray[np.uint8]
+    """[batch, stack, height, width]: the states to bootstrap from, so many steps later: of a later episode where one
+    has ended on the way, and of the same one elsewhere, as in the batch."""
+
+
 @show_fields
 @dataclass(frozen=True)
 class Batch:
@@ -69,6 +82,8 @@ class Batch:
     terminal: NDArray[np.bool_]
     """[batch]: whether the game ended within the n steps, so that nothing is bootstrapped. Beyond `steps`, frames and
     actions are of other episodes, here and where an episode was truncated."""
+    beyond: Beyond | None = None
+    """The steps of an intrinsic return that goes on over the ends of episodes; None where it ends with them."""
 
     @property
     def states(self) -> NDArray[np.uint8]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from offpiste import methods
+from offpiste.agent.mixing import Targets, bootstraps
 from offpiste.agent.networks import NoisyLinear, ValueNetwork, affine
 from offpiste.agent.rainbow import Rainbow, epsilon
 from offpiste.config import AgentConfig, ScheduleConfig
@@ -53,7 +54,7 @@ def batch() -> Batch:
     )
 
 
-RETURNS = np.array([0.0, 1.0, -1.0, 0.5], np.float32)
+WANTED = (Targets(np.array([0.0, 1.0, -1.0, 0.5], np.float32), bootstraps(batch(), 0.99)),)
 
 
 def test_the_noisy_network_has_the_papers_number_of_parameters() -> None:
@@ -144,7 +145,7 @@ def test_every_action_and_every_update_draws_anew(precision: str) -> None:
     assert len({agent.greedy_action(state, stream(0, "same")) for _ in range(5)}) == 1
     assert len({agent.greedy_action(state) for _ in range(5)}) == 1
     before = noise.bit_generator.state["state"]["state"]
-    first = agent.learn(batch(), RETURNS, noise)
+    first = agent.learn(batch(), WANTED, noise)
     assert noise.bit_generator.state["state"]["state"] != before
     online, target = agent._online.hidden, agent._target.hidden
     assert isinstance(online, NoisyLinear)
@@ -159,7 +160,7 @@ def test_sigma_is_learned() -> None:
     agent = Rainbow(SMALL, SHAPE, 18, stream(0, "weights"), noise_scale=0.5)
     before = agent.weights()
     for _ in range(3):
-        agent.learn(batch(), RETURNS, stream(0, "noise"))
+        agent.learn(batch(), WANTED, stream(0, "noise"))
     after = agent.weights()
     for name in ("hidden.weight_sigma", "hidden.bias_sigma", "head.weight_sigma", "head.bias_sigma"):
         assert not np.array_equal(before[name], after[name])

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from offpiste import arrays
+from offpiste.agent.mixing import Targets, bootstraps
 from offpiste.agent.rainbow import (
     Rainbow,
     Update,
@@ -241,7 +242,8 @@ def test_the_new_priorities_do_not_depend_on_the_weights_but_the_update_does() -
 def test_learning_on_one_batch_lowers_its_loss(precision: Precision) -> None:
     agent = new_agent(precision, learning_rate=3e-3)
     batch, returns = batch_of(8, terminal=True), np.float32(0.4) * np.arange(8, dtype=np.float32)
-    losses = [agent.learn(batch, returns).loss for _ in range(60)]
+    wanted = (Targets(returns, bootstraps(batch, 0.99)),)
+    losses = [agent.learn(batch, wanted).loss for _ in range(60)]
     assert losses[0] == pytest.approx(math.log(51), abs=0.3)
     assert losses[-1] < 0.5 * losses[0]
 
@@ -393,7 +395,7 @@ def batch_of(size: int, seed: int = 0, terminal: bool | None = None) -> Batch:
 
 def learn(agent: Rainbow, batch: Batch) -> Update:
     """Let the agent learn from a batch of which only the first steps bring a reward."""
-    return agent.learn(batch, batch.extrinsic[:, 0].copy())
+    return agent.learn(batch, (Targets(batch.extrinsic[:, 0].copy(), bootstraps(batch, 0.99)),))
 
 
 def written_out(

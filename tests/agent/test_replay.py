@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from offpiste import arrays
 from offpiste.agent import frames as frames_module
-from offpiste.agent.mixing import n_step_returns
+from offpiste.agent.mixing import targets
 from offpiste.agent.replay import Replay, chunk_slots
 from offpiste.config import AgentConfig, BonusConfig
 from offpiste.errors import ConfigError
@@ -459,7 +459,7 @@ class ReplayBesideAList(RuleBasedStateMachine):
             nothing = [0.0] * (self.naive.steps - steps)
             assert batch.extrinsic[row].tolist() == [entry.extrinsic for entry in entries] + nothing
             assert batch.intrinsic[row].tolist() == [entry.intrinsic for entry in entries] + nothing
-        returns = n_step_returns(batch, self.naive.bonus, 0.99, self.naive.bonus.scale)
+        returns = returns_of(batch, self.naive.bonus)
         np.testing.assert_allclose(returns, [item.value for item in expected], rtol=1e-5, atol=1e-6)
         assert batch.frames.shape == (len(expected), stack + self.naive.steps, *SHAPE)
         for row, item in enumerate(expected):
@@ -525,7 +525,8 @@ def sample_at(replay: Replay, index: int) -> Batch:
 
 def returns_of(batch: Batch, bonus: BonusConfig | None = None) -> NDArray[np.float32]:
     config = bonus or BonusConfig()
-    return n_step_returns(batch, config, 0.99, config.scale)
+    [(returns, _)] = targets(batch, config, 0.99, config.scale)
+    return returns
 
 
 def leaves(replay: Replay) -> list[float]:

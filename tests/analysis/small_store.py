@@ -7,8 +7,9 @@ from typing import Any
 
 from offpiste.config import AgentConfig, RunConfig, ScheduleConfig
 from offpiste.rows import AttemptRow, EpisodeRow, IterationRow
-from offpiste.store import run_folder
-from offpiste.store.documents import read_run, signed
+from offpiste.store import identity
+from offpiste.store.documents import signed
+from offpiste.store.identity import read_run
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 
@@ -52,7 +53,7 @@ def write_run(
 
 def write_about(folder: Folder, config: RunConfig, bonus_source: str | None = None) -> None:
     """Write run.json."""
-    folder.put("run.json", json.dumps(signed(run_folder.about(config, bonus_source))).encode())
+    folder.put("run.json", json.dumps(signed(identity.about(config, bonus_source))).encode())
 
 
 def write_status(folder: Folder, config: RunConfig, state: str, **more: Any) -> None:

@@ -358,6 +358,32 @@ def test_of_two_runs_with_one_name_the_first_is_kept(store: Folder, tmp_path: Pa
     assert both == [*THREE, *THREE]
 
 
+def test_a_second_bundle_has_the_runs_that_the_first_has_not(store: Folder, tmp_path: Path) -> None:
+    longer = config_of(seed=1)
+    write_run(store, config_of(seed=0), THREE)
+    write_run(store, longer, THREE)
+    earlier = bundle_stores([store], tmp_path / "first").manifest.runs
+    write_run(store, replace(longer, frames=2 * longer.frames), (*THREE, *THREE))  # the same name
+    write_run(store, config_of(seed=2), THREE)
+    made = bundle_stores([store], tmp_path / "second", earlier)
+    assert [run.name.rpartition("/")[2] for run in made.manifest.runs] == ["seed-1", "seed-2"]
+    with pytest.raises(StoreError, match="all finished runs are in other bundles; nothing was written"):
+        bundle_stores([store], tmp_path / "third", [*earlier, *made.manifest.runs])
+    assert not (tmp_path / "third").exists()
+
+
+def test_a_bundle_without_scalars_gives_the_same_scores(store: Folder, tmp_path: Path) -> None:
+    write_long_run(store, config_of(), THREE, 130, 40)
+    bundle_stores([store], tmp_path / "with")
+    bundle_stores([store], tmp_path / "without", scalars=False)
+    with_them, without = load(tmp_path / "with"), load(tmp_path / "without")
+    assert rows_of(with_them, "scalars")
+    assert not rows_of(without, "scalars")
+    assert without.warnings == []
+    one, other = summarise(with_them), summarise(without)
+    np.testing.assert_equal([asdict(each) | {"run": 0} for each in one], [asdict(each) | {"run": 0} for each in other])
+
+
 def test_a_bundle_without_cells_and_one_with_them_go_together(tmp_path: Path) -> None:
     names = []
     for seed in range(2):

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from offpiste.analysis.caveats import Note, notes, seams
+from offpiste.config import BonusConfig
 from offpiste.report.quality_tables import notes_table, seams_table, seeds_table, unfinished_table
+from offpiste.rows import ScalarRow
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import attempt_row, config_of, episode_rows, write_run
@@ -182,3 +184,15 @@ def test_a_bonus_that_is_clipped_on_more_than_a_tenth_of_the_steps_is_named_but_
     (found,) = of_kind(notes(evidence_of(store)), "clipped bonus")
     assert found.where == "freeway/e3b"
     assert found.message.startswith("clipped with the reward on up to 18% of the steps, over 10% in 1 of 2 runs")
+
+
+def test_a_second_head_whose_targets_lie_on_its_highest_atom_is_named(store: Folder) -> None:
+    two = BonusConfig(name="stub", heads=2, clip_sum=False)
+    for seed, (bonus, masses) in enumerate([(two, [0.01, 0.3]), (two, [0.05]), (BonusConfig(), [0.9])]):
+        name = write_run(store, config_of("freeway", "rnd_two", seed, bonus=bonus), THREE)
+        rows = [ScalarRow(100 * (1 + at), "intrinsic/target_mass_high", mass) for at, mass in enumerate(masses)]
+        store.below(name).put("scalars.parquet", to_parquet("scalars", map(dataclasses.asdict, rows)))
+    (found,) = of_kind(notes(evidence_of(store, allow_mixed=True)), "values beyond the support")
+    assert found.where == "freeway/rnd_two"
+    assert found.message.startswith("up to 30% of the intrinsic target's probability lies on the highest atom, over 5%")
+    assert "in 1 of 2 runs" in found.message

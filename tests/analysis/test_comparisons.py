@@ -9,7 +9,6 @@ import pytest
 from offpiste.analysis.comparisons import (
     SUITE_TITLES,
     Contrast,
-    _holm,
     against_baseline,
     against_baseline_by_game,
     aggregates,
@@ -25,7 +24,7 @@ from offpiste.analysis.findings import BASELINE
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.results import load
 from offpiste.analysis.small_worlds import SMALL_WORLDS
-from offpiste.analysis.stats import compare
+from offpiste.analysis.stats import compare, holm
 from offpiste.config import BonusConfig
 from offpiste.methods import METHODS, PAPER_METHODS, base_run
 from offpiste.store.storage import Folder
@@ -52,7 +51,7 @@ def store(tmp_path: Path) -> Folder:
     ],
 )
 def test_holm_by_hand(p: list[float], rejected: list[bool]) -> None:
-    assert _holm(p) == rejected
+    assert holm(p) == rejected
 
 
 @pytest.mark.parametrize(("seeds", "call"), [(5, "not decidable"), (6, "better")])

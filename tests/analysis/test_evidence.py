@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from offpiste.analysis.evidence import PAPER_FRAMES, gather_apart
+from offpiste.analysis.fairness import tunings
 from offpiste.analysis.results import load
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import RunMismatch
+from offpiste.report.sentences import scope
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import AGENT, SCHEDULE, config_of, write_run
 from tests.analysis.small_study import evidence_of, write_small_worlds, write_study
@@ -29,6 +31,25 @@ def test_runs_that_tune_count_for_nothing_else(store: Folder) -> None:
     assert evidence.methods == ["cts"]
     assert [run.variant for run in evidence.tuning] == ["beta=9"]
     assert evidence.summaries["freeway/cts/beta=9/seed-0"].final == 5.0
+
+
+def test_runs_that_score_what_other_seeds_chose_are_neither_tuning_nor_tests(store: Folder) -> None:
+    def write(scale: float, seed: int, game: str = "wallpaper", variant: str = "beta") -> str:
+        bonus = BonusConfig(name="cts", scale=scale)
+        return write_run(
+            store, config_of(game, "cts", seed, bonus=bonus, variant=variant and f"beta={scale}"), [1.0] * 3
+        )
+
+    test, tried, scored = write(0.1, 0, variant=""), write(9.0, 100), write(9.0, 0)
+    on_its_own, elsewhere = write(7.0, 0), write(9.0, 0, "catch")  # of settings that no other seed tried there
+    atari = [write(9.0, seed, "freeway") for seed in (0, 100)]
+    evidence = evidence_of(store)
+    assert [run.name for run in evidence.runs] == [test]
+    assert [run.name for run in evidence.chosen] == [scored]
+    assert {run.name for run in evidence.tuning} == {tried, on_its_own, elsewhere, *atari}
+    assert scope(evidence)[1].startswith("Of these, 1 run with a β chosen for the world")
+    (found,) = tunings(evidence)
+    assert (found.tuning_seeds, found.shared_seeds) == ((0, 100), (0,))
 
 
 def test_a_game_outside_the_paper_may_have_a_protocol_of_its_own(store: Folder) -> None:

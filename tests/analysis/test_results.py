@@ -26,7 +26,7 @@ from offpiste.rows import TABLES
 from offpiste.run.train import train
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints
-from offpiste.store.documents import read_run
+from offpiste.store.identity import read_run
 from offpiste.store.records import RecordLog, to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import (
@@ -529,7 +529,7 @@ def test_tables_are_listed_without_what_they_are_made_of(store: Folder) -> None:
     write_run(store, config_of("freeway", "rnd", 0), [1.0])
     results = load(store)
     results.episodes()
-    assert set(results.columns("SHOW TABLES")[0]) == {"runs", *TABLES}
+    assert set(results.columns("SHOW TABLES")[0]) == {"runs", "scores", *TABLES}
 
 
 def test_a_result_says_what_it_holds_and_what_can_be_asked(store: Folder) -> None:

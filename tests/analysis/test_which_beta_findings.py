@@ -4,10 +4,9 @@ from collections.abc import Collection
 
 import pytest
 
-from offpiste.analysis.choice import Point
 from offpiste.analysis.findings import BASELINE
 from offpiste.analysis.small_worlds import EASY, HARD
-from offpiste.analysis.which_beta import DEFAULT, Runs
+from offpiste.analysis.which_beta import Runs
 from offpiste.analysis.which_beta_findings import (
     ALL_SEEDS,
     FINDINGS,
@@ -19,7 +18,6 @@ from offpiste.analysis.which_beta_findings import (
     Scored,
     gains,
     judge,
-    scored_runs,
 )
 from offpiste.bonuses.registry import find
 from offpiste.methods import METHODS
@@ -149,22 +147,3 @@ def test_a_bonus_gains_in_a_world_where_it_alone_solves_seeds_and_does_not_where
     assert gains(scored, "today", world, "own", seeds) == expected
     assert gains(scored, "today", world, "own", range(10))["icm"] == "inconclusive"
     assert gains(scored, "today", world, "transferred", seeds) == {}
-
-
-def test_scores_are_read_by_how_the_constant_was_chosen() -> None:
-    points: dict[Point, Runs] = {(k,): {100: (float(k == 1), 0.0), 0: (k / 10, 0.0)} for k in range(-4, 3)}
-    without_bonus: dict[Point, Runs] = {
-        point: {100: (float(point == (1, 0)), 0.0), 0: (0.3, 0.0)} for point in (DEFAULT, (1, 0))
-    }
-    records = {
-        "cts": {"rain": points},
-        "ez_greedy": {"rain": without_bonus},
-        "oracle_episodic": {"deep_sea_12": points},
-    }
-    found = scored_runs(records, {"cts": (-2,)}, (0,))
-    assert found == {
-        ("cts", "rain", "transferred"): {0: (-0.2, 0.0)},
-        ("cts", "rain", "own"): {0: (0.1, 0.0)},
-        ("ez_greedy", "rain", "default"): {0: (0.3, 0.0)},
-        ("ez_greedy", "rain", "own"): {0: (0.3, 0.0)},
-    }

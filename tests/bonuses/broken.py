@@ -67,6 +67,15 @@ class GoodLearner(Good):
     def scalars(self) -> Any:
         return {"learned": self.learned, "steps": self.steps}
 
+    def score(self, batch: Any) -> Any:
+        shown = self.scored(batch)
+        codes = [[zlib.crc32(frame.tobytes()) for frame in row] for row in shown]
+        counts = np.array([[1 + self.counts.get(code, 0) for code in row] for row in codes])
+        return (self.weight + 0.5 * self.noise) / np.sqrt(counts) / (1.0 + self.learned)
+
+    def scored(self, batch: Any) -> Any:
+        return batch.frames[:, batch.stack - 1 : -1]
+
     def state(self) -> Any:
         return super().state() | {"learned": self.learned}
 
@@ -556,6 +565,45 @@ class NeverStepsWhenItLearns(GoodLearner):
         self.loss = float(batch.frames[:, -1].mean())
 
 
+class ScoresTheNextFrame(GoodLearner):
+    def scored(self, batch: Any) -> Any:
+        return batch.frames[:, batch.stack :]
+
+
+class ScoresTheFirstStepAlone(GoodLearner):
+    def scored(self, batch: Any) -> Any:
+        return np.repeat(super().scored(batch)[:, :1], batch.actions.shape[1], axis=1)
+
+
+class ScoresAndDoesNotScale(GoodLearner):
+    def score(self, batch: Any) -> Any:
+        return 10.0 * super().score(batch)
+
+
+class ScoresRowsAlone(GoodLearner):
+    def score(self, batch: Any) -> Any:
+        return super().score(batch)[:, 0]
+
+
+class LearnsWhenItScores(GoodLearner):
+    def score(self, batch: Any) -> Any:
+        found = super().score(batch)
+        self.learned *= 1.01
+        return found
+
+
+class DrawsToScore(GoodLearner):
+    def score(self, batch: Any) -> Any:
+        return super().score(batch) * (1.0 + 0.1 * self.draw())
+
+
+class WritesIntoWhatItScores(GoodLearner):
+    def score(self, batch: Any) -> Any:
+        found = super().score(batch)
+        halve(batch.frames)
+        return found
+
+
 class LogsNaN(Good):
     def scalars(self) -> Any:
         return {"loss": math.nan if self.steps > 1_000 else 0.0}
@@ -668,6 +716,18 @@ class DoesNotDeclareThatItForgets(GoodEpisodic):
 
 class DeclaresBothAndNeverForgets(NeverForgets):
     scope = "both"
+
+
+class DeclaresBothAndKeepsNothing(GoodEpisodic):
+    scope = "both"
+
+
+class DeclaresBothAndForgetsAtTerminationOnly(GoodProduct):
+    def observe(self, transition: Transition) -> Any:
+        visits = self.visits
+        paid = super().observe(transition)
+        self.visits = {} if transition.terminated else visits
+        return paid
 
 
 class DeclaresAScopeThatThereIsNot(Good):

@@ -14,14 +14,15 @@ import torch
 from offpiste.bonuses.contract import play
 from offpiste.bonuses.contract.check import check_bonus
 from offpiste.bonuses.contract.play import new_transition, visits, warm_up
-from offpiste.bonuses.contract.report import Check, CheckReport, Result
+from offpiste.bonuses.contract.report import Check, CheckReport
 from offpiste.bonuses.contract.turns import PAIRS, turns
 from offpiste.bonuses.registry import built_in, find
+from offpiste.checks import Result
 from offpiste.worlds.base import MAX_ACTIONS
 from tests.bonuses import broken
 from tests.sameness import global_generators
 
-PLAIN = {Check.LEARN, Check.SCALARS, Check.PAYS_FOR}
+PLAIN = {Check.LEARN, Check.SCALARS, Check.SCORE, Check.PAYS_FOR}
 """What does not apply to a bonus that neither learns from replay nor logs, and declares nothing."""
 check_here = functools.partial(check_bonus, new_process=False)
 
@@ -34,14 +35,16 @@ def message(report: CheckReport, which: Check) -> str:
     return next(result.message for result in report.results if result.check is which)
 
 
-LEARNED = ("pixelcnn", "icm", "rnd", "rnd_released")
+LEARNED = ("pixelcnn", "icm", "rnd", "rnd_released", "e3b", "noveld", "ngu")
+ALSO = {"e3b": {Check.LEARN, Check.PAYS_FOR}, "noveld": {Check.PAYS_FOR}, "ngu": {Check.LEARN}}
+"""What else applies to a bonus. A step from a new to a known frame begins an episode, where NGU pays nothing."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", built_in())
 def test_the_built_in_bonuses_keep_the_contract(name: str) -> None:
-    options = {"features": 64} if name.startswith("rnd") else {}  # 512 take 20 seconds longer
-    too_slow = {Check.VISITS, Check.SCOPE} if name == "rnd_released" else set()
+    options = {"features": 64} if name.startswith("rnd") or name == "noveld" else {}  # 512 take 20 seconds longer
+    too_slow = {Check.VISITS, Check.SCOPE} if name in ("rnd_released", *ALSO) else set()
     judge_built_in(name, check_bonus(find(name), options, quick=name in LEARNED), too_slow)
 
 
@@ -55,8 +58,8 @@ def judge_built_in(name: str, report: CheckReport, too_slow: set[Check]) -> None
     assert report.passed, report
     visits = {Check.VISITS, Check.SCOPE}
     declared = {"icm": visits, "oracle_left": visits, "rnd_released": {Check.SIGN}}
-    logs = {Check.SCALARS} if name in LEARNED else set()
-    assert outcomes(report, "skipped") - too_slow == PLAIN - logs | declared.get(name, set())
+    applies = ALSO.get(name, set()) | ({Check.SCALARS} if name in LEARNED else set())
+    assert outcomes(report, "skipped") - too_slow == PLAIN - applies | declared.get(name, set())
 
 
 def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
@@ -131,6 +134,13 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
             Check.LEARN,
             r"on four_rooms it paid the same over 700 steps .* optimizer.step",
         ),
+        (broken.ScoresTheNextFrame, Check.SCORE, r"scored a step between known frames as .* and then paid"),
+        (broken.ScoresAndDoesNotScale, Check.SCORE, r"scored a step between known frames as .* and then paid"),
+        (broken.ScoresTheFirstStepAlone, Check.SCORE, r"as .* where it is the second; frames of the k-th step begin"),
+        (broken.ScoresRowsAlone, Check.SCORE, r"array of numbers \[batch, n\], here \(12, 3\), got float64 \(12,\)"),
+        (broken.LearnsWhenItScores, Check.SCORE, r"score changed what state\(\) returns"),
+        (broken.DrawsToScore, Check.SCORE, r"score drew random numbers"),
+        (broken.WritesIntoWhatItScores, Check.SCORE, r"score changed batch.frames; work on a copy"),
         (broken.LogsNaN, Check.SCALARS, r"scalars\(\)\['loss'\] must be finite, got nan; .* \(after step 2,343\)"),
         (broken.LogsATensor, Check.SCALARS, r"must be a float, got torch.Tensor; return float\(...\) \(after step 410"),
         (broken.LogsAndRaises, Check.SCALARS, r"scalars raised AttributeError: .*'loss'.* \(line \d+ of its file\)"),
@@ -162,7 +172,9 @@ def test_a_bonus_that_keeps_the_contract_passes_every_check() -> None:
             r"paid 0.0\d+ .* after truncation, and 0.[1-9]\d+ after termin",
         ),
         (broken.DoesNotDeclareThatItForgets, Check.SCOPE, r"lifelong; .* paid 0.[1-9]\d+ .*; declare `scope = \"epis"),
-        (broken.DeclaresBothAndNeverForgets, Check.SCOPE, r"both; .* paid 0.0\d+ .*; clear one of its parts"),
+        (broken.DeclaresBothAndNeverForgets, Check.SCOPE, r"both; .*a known one 0.[01]\d+ .*; clear one of its parts"),
+        (broken.DeclaresBothAndForgetsAtTerminationOnly, Check.SCOPE, r"both; .*; clear one of its parts"),
+        (broken.DeclaresBothAndKeepsNothing, Check.SCOPE, r"both; .* paid 1.\d+, a known one 1.\d+ .*; let one of its"),
         (broken.DeclaresAScopeThatThereIsNot, Check.SCOPE, r"one of lifelong, episodic, both, got 'seasonal'"),
         (
             broken.SwapsTheStates,

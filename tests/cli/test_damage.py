@@ -19,8 +19,8 @@ from offpiste.parsing import from_dict
 from offpiste.run.digest import digest
 from offpiste.run.train import train
 from offpiste.store import documents
+from offpiste.store.identity import about
 from offpiste.store.manifests import manifest_names, read_manifest
-from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
 

@@ -17,6 +17,7 @@ import pytest
 import offpiste
 from offpiste import methods
 from offpiste.cli import COMMANDS, main, study, study_slurm, study_work
+from offpiste.cli.train import next_commands
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig, identity
 from offpiste.errors import ConfigError
 from offpiste.field_docs import field_docs
@@ -498,6 +499,14 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("settings") / "settings.toml"
     file.write_text(to_toml(dataclasses.replace(tiny_run(), frames=40)))
     return file
+
+
+def test_the_commands_after_training_trust_the_code_that_was_trained() -> None:
+    config = RunConfig(game="maze:Maze", bonus=BonusConfig(name="simhash:SimHash"))
+    assert [*next_commands(config, "runs/seed-0", "runs")] == [
+        "  offpiste watch runs/seed-0 --trust-world --trust-bonus --out episode.mp4",
+        "  offpiste report runs --world maze:Maze --out report",
+    ]
 
 
 def test_train_eval_and_digest_work_on_one_folder(

@@ -128,3 +128,9 @@ def test_a_name_that_cannot_be_shown_is_refused_in_one_line(
     assert out == ""
     assert errors.startswith(f"offpiste: {message}")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_method_fits_a_terminal(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["methods", name]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

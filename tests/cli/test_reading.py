@@ -83,6 +83,37 @@ def test_a_command_that_reads_a_store_does_not_import_the_bonus_it_names(command
     assert not (hostile / "imported").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"eval {RUN} --episodes 1",
+        f"digest {RUN}",
+        f"watch {RUN}",
+        "report .",
+        "bundle . --out bundle",
+        "verify .",
+        "study status study.toml --store .",
+        "study status --store .",
+    ],
+)
+@pytest.mark.parametrize("game", ["evil:Evil", "gymnasium:evil:Evil-v0"])
+def test_a_command_that_reads_a_store_does_not_import_the_world_it_names(
+    game: str, command: str, hostile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = documents.unsigned(json.loads((hostile / RUN / "run.json").read_text()))
+    about["config"] |= {"game": game, "bonus": to_dict(base_run("deep_sea_3", "cts"))["bonus"]}
+    (hostile / RUN / "run.json").write_text(json.dumps(documents.signed(about)))
+    content = tomli_w.dumps({"games": [game], "methods": ["cts"], "seeds": [0], "frames": 30})
+    (hostile / "study.toml").write_text(content)
+    (hostile / "studies").mkdir()
+    (hostile / "studies" / "study.toml").write_text(content)
+    plays = command.startswith(("eval", "watch"))
+    code = main(command.split())
+    assert code == int(plays) or command.startswith("study")  # of whose runs there is none
+    assert not (hostile / "imported").exists()
+    assert not plays or "If you know it, give --trust-world" in capsys.readouterr().err
+
+
 def test_watch_names_the_bonus_that_it_does_not_import_and_the_option_to_trust_it(
     hostile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

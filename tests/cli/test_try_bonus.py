@@ -11,7 +11,7 @@ from offpiste.cli import try_bonus
 from offpiste.cli.trial_view import warnings
 from offpiste.methods import METHODS, SMALL_WORLDS
 from offpiste.store.storage import Folder
-from offpiste.study import here
+from offpiste.study import cost, here
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
 from offpiste.study.tuning import grid_of
@@ -68,6 +68,16 @@ def test_a_scale_leaves_out_the_tuning(ran: list[Study], tmp_path: Path, capsys:
     assert not any(run.variant for run in study.runs)
 
 
+def test_worlds_may_be_suites_and_environments_of_others(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
+    own = "tests.worlds.broken:GoodPositions"
+    argv = ["try", "oracle", "--seeds", "1", "--worlds", "small_easy", own, "--store", str(tmp_path)]
+    output = Output(argv, capsys)
+    assert output.code == 0
+    (study,) = ran
+    assert [run.game for run in study.runs] == ["catch", "rain", "museum", own, own]
+    assert {run.method for run in study.runs if run.game == own} == {"oracle", "epsilon_greedy"}
+
+
 def test_options_are_set_in_tuning_and_result(ran: list[Study], tmp_path: Path, capsys: Any) -> None:
     bonus, store = "offpiste.bonuses.simhash:SimHash", str(tmp_path)
     argv = ["try", bonus, "--seeds", "1", "--bonus.options.bits", "32", "--worlds", "catch", "--store", store]
@@ -76,9 +86,44 @@ def test_options_are_set_in_tuning_and_result(ran: list[Study], tmp_path: Path, 
     assert {run.bonus.options["bits"] for study in ran for run in study.runs} == {32}
 
 
+def seconds_of(*_: Any, **__: Any) -> float:
+    """A rate, for the steps per second of this machine."""
+    return 100.0
+
+
+def test_with_sensitivity_seven_scales_are_tried_in_each_world_at_a_cost_that_is_said_before(
+    ran: list[Study], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "measure", seconds_of)
+    argv = ["try", NEW, "--quick", "--sensitivity", "--store", str(tmp_path / "trial")]
+    output = Output(argv, capsys)
+    assert output.code == 0, output.errors
+    result, tried = ran
+    assert (len(result.runs), len(tried.runs)) == (3, 14)
+    middle = grid_of(NEW).middle
+    scales = sorted({run.bonus.scale for run in tried.runs})
+    assert scales[4] == middle
+    assert [scale / middle for scale in scales] == pytest.approx([10 ** (k / 2) for k in range(-4, 3)], rel=0.05)
+    assert {run.seed for run in tried.runs} == {100, 101}
+    assert "seven β in each world are 14 runs besides: at most about" in output.errors
+    lines = output.out.splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("Score over k, in half-decades of β around"))
+    assert lines[at + 1].split() == ["-4", "-3", "-2", "-1", "0", "1", "2", "β", "=", "0"]
+    assert lines[at + 2] == "Four Rooms       0.57    0.57    0.57    0.57   [0.57]   0.57    0.57         –"
+    assert max(map(len, lines[at:-1])) <= 80
+    page = (tmp_path / "trial" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Score over β" in page
+    assert (tmp_path / "trial" / "report" / "figures" / "score_over_beta.png").is_file()
+    assert "tune constants" not in page  # what was tried besides gave it no better constant
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
+        (
+            ["cts", "--sensitivity"],
+            "--sensitivity is for a bonus that nobody tuned, and cts has published constants",
+        ),
         (
             ["cts", "--bonus.scale", "1"],
             "cts has constants of its own, got --bonus.scale; to try others, name the class",

@@ -5,15 +5,18 @@ import http.server
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import offpiste
 from offpiste.cli import main
-from offpiste.report.export import points, rows_by_run
+from offpiste.report.export import points, rows_by_run, to_csv
+from offpiste.rows import tagged
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
@@ -37,11 +40,10 @@ def test_points_are_the_records_over_frames(store: Path) -> None:
     found = dict(points(rows_by_run(results), run))
     assert list(found) == sorted(found)
     for row in results.scalars().to_pylist():
-        assert found[row["end_step"] * skip][f"scalars/{row['name']}"] == row["value"]
+        for tag, value in tagged("scalars", row).items():
+            assert found[row["end_step"] * skip][tag] == value
     returns = {row["end_step"] * skip: row["game_return"] for row in results.episodes().to_pylist()}
-    assert {
-        frame: values["train_episodes/game_return"] for frame, values in found.items() if frame in returns
-    } == returns
+    assert {frame: values["charts/episodic_return"] for frame, values in found.items() if frame in returns} == returns
 
 
 def test_episodes_of_one_evaluation_are_a_point_with_their_mean(store: Path) -> None:
@@ -52,7 +54,7 @@ def test_episodes_of_one_evaluation_are_a_point_with_their_mean(store: Path) -> 
         for value in (1.0, 4.0)
     ]
     found = dict(points({"episodes": {run.name: pa.Table.from_pylist(rows)}}, run))
-    assert found == {10 * run.settings["world.frame_skip"]: {"evaluation_episodes/game_return": 2.5}}
+    assert found == {10 * run.settings["world.frame_skip"]: {"eval/episodic_return": 2.5}}
 
 
 def test_csv_files_have_every_row_with_its_run(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,6 +65,28 @@ def test_csv_files_have_every_row_with_its_run(store: Path, tmp_path: Path, caps
         rows = list(csv.DictReader(file))
     assert len(rows) == len(results.scalars())
     assert {(row["game"], row["seed"]) for row in rows} == {(run.game, str(run.seed)) for run in results.runs}
+
+
+def test_csv_rows_are_ordered_within_a_run_however_they_were_written(tmp_path: Path) -> None:
+    wanted = [
+        ("a", 10, "train", 1),
+        ("a", 20, "train", 2),
+        ("a", 20, "evaluation", 1),
+        ("b", 5, "train", 1),
+    ]
+    rows = [dict(zip(("run", "end_step", "phase", "episode"), row, strict=True)) for row in wanted]
+    about = [{"run": run, "game": "freeway", "method": "cts", "variant": "", "seed": 0} for run in "ab"]
+    connection = duckdb.connect()
+    connection.register("runs", pa.Table.from_pylist(about))
+    connection.register("episodes", pa.Table.from_pylist(rows[::-1]))
+    results = SimpleNamespace(
+        runs_with=lambda table: {"a", "b"} if table == "episodes" else set(),
+        query=lambda sql: connection.sql(sql).to_arrow_table(),
+    )
+    assert list(to_csv(results, tmp_path)) == [f"{tmp_path / 'episodes'}.csv: 4 rows"]  # type: ignore[arg-type]
+    with (tmp_path / "episodes.csv").open() as file:
+        found = [(row["run"], int(row["end_step"]), row["phase"], int(row["episode"])) for row in csv.DictReader(file)]
+    assert found == wanted
 
 
 @pytest.mark.parametrize("tool", ["csv", "tensorboard"])
@@ -82,7 +106,7 @@ def test_tensorboard_shows_live_what_an_export_shows_later(store: Path, tmp_path
     )
     tags = later.Tags()["scalars"]
     assert set(live.Tags()["scalars"]) == set(tags)
-    assert {"scalars/loss", "scalars/epsilon", "train_episodes/game_return"} <= set(tags)
+    assert {"losses/loss", "charts/epsilon", "charts/episodic_return"} <= set(tags)
     for tag in tags:
         one, other = ([(event.step, event.value) for event in events.Scalars(tag)] for events in (live, later))
         assert one == other
@@ -96,7 +120,7 @@ def test_weights_and_biases_gets_every_run_offline(
     assert main(["export", str(store), "--to", "wandb", "--out", str(tmp_path)]) == 0
     (folder,) = (tmp_path / "wandb").glob("offline-run-*")
     (log,) = folder.glob("*.wandb")
-    assert b"scalars/loss" in log.read_bytes()
+    assert b"losses/loss" in log.read_bytes()
     assert f"wandb sync {tmp_path}/wandb/offline-run-*" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""Figures show every seed, keep published series apart, and can stand on one page in light and dark."""
+"""Drawings show every seed, keep published series apart, and are the same shapes on pages and in files."""
 
 import re
 import subprocess
@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 
 from offpiste.analysis import comparisons
 from offpiste.analysis.names import title
 from offpiste.analysis.paper import MONTEZUMA
 from offpiste.methods import PAPER_METHODS
-from offpiste.report.drawing import Drawing, save
-from offpiste.report.figures import PAPER_FIGURES, game_figure, montezuma_seeds, overlaid, paper_figures
-from offpiste.report.look import PAGE_COLOURS, looks, series_look
+from offpiste.report.drawing import figure_of, save
+from offpiste.report.figures import MAX_SEEDS, PAPER_FIGURES, game_figure, overlaid, paper_figures
+from offpiste.report.look import MUTED, PAGE_COLOURS, looks, series_look
 from offpiste.report.overviews import overview_figures
+from offpiste.report.panels import Axis, Band, Dots, Drawing, Line, Panel, Squares, Stroke, Tiles, shapes
+from offpiste.report.svg import for_page, panel_svg
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from tests.analysis.small_store import config_of, write_run
@@ -29,73 +29,79 @@ def store(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "store")
 
 
-def lines_of(axes: Axes, colour: str) -> list[list[float]]:
-    """Return the y values of the lines of a colour."""
-    return [
-        np.asarray(line.get_ydata(), dtype=float).tolist() for line in axes.lines if to_hex(line.get_color()) == colour
-    ]
+def lines_of(panel: Panel, colour: str) -> list[list[float]]:
+    """Return the values of the lines of a colour."""
+    return [mark.ys.tolist() for mark in panel.marks if isinstance(mark, Line) and mark.colour == colour]
 
 
-def test_a_game_shows_every_seed_their_mean_and_every_final_score(store: Folder) -> None:
+def test_a_panel_shows_every_seed_of_its_method_and_their_mean(store: Folder) -> None:
     for seed, returns in enumerate(([0.0, 0.0, 0.0], [3.0, 6.0, 9.0])):
         write_run(store, config_of(seed=seed), returns)
     drawing = game_figure(evidence_of(store), "freeway")
-    curves, scores = drawing.figure.axes
-    colour = looks(["epsilon_greedy"])["epsilon_greedy"].colour
-    assert lines_of(curves, colour) == [[0.0, 0.0, 0.0], [3.0, 6.0, 9.0], [1.5, 3.0, 4.5]]
-    assert lines_of(scores, colour) == [[0.0, 6.0], [3.0, 3.0]]  # the seeds, and the bar at their median
+    (panel,) = drawing.panels
+    assert panel.method == "epsilon_greedy"
+    assert panel.note == "n=2"
+    assert lines_of(panel, looks(["epsilon_greedy"])["epsilon_greedy"].colour) == [
+        [0.0, 0.0, 0.0],
+        [3.0, 6.0, 9.0],
+        [1.5, 3.0, 4.5],
+    ]
     assert "bootstrap" in drawing.caption
     assert "only describe" in drawing.caption
 
 
-def test_where_curves_are_too_many_only_means_are_drawn_and_points_show_the_seeds(store: Folder) -> None:
-    methods = PAPER_METHODS[:3]
-    for method in methods:
-        for seed in range(21):
-            write_run(store, config_of(method=method, seed=seed), [float(seed), float(seed)])
-    drawing = game_figure(evidence_of(store), "freeway")
-    curves, scores = drawing.figure.axes
-    assert [np.asarray(line.get_ydata()).tolist() for line in curves.lines] == [[10.0, 10.0]] * len(methods)
-    assert not curves.collections
-    assert lines_of(scores, looks(methods)[methods[0]].colour)[0] == list(map(float, range(21)))
-    assert "too many to draw" in drawing.caption
-    assert "bands" not in drawing.caption
+def test_each_method_has_a_panel_with_the_mean_of_the_baseline_in_grey_on_one_scale(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [2.0, 4.0], ("freeway", "cts"): [8.0, 20.0]})
+    baseline, cts = game_figure(evidence_of(store), "freeway").panels
+    assert lines_of(cts, MUTED) == [[3.0, 3.0, 3.0]]
+    assert lines_of(baseline, MUTED) == []
+    assert baseline.y == cts.y
+    assert cts.y.low < 0.0 < 20.0 < 29.6 <= cts.y.high  # from random play to a human, whom it comes near
 
 
-def test_published_series_are_drawn_apart_each_by_its_own_mean(store: Folder) -> None:
+def test_seeds_that_are_too_many_for_a_panel_are_not_drawn(store: Folder) -> None:
+    for seed in range(MAX_SEEDS + 1):
+        write_run(store, config_of(seed=seed), [float(seed), float(seed)])
+    (panel,) = game_figure(evidence_of(store), "freeway").panels
+    assert lines_of(panel, looks(["epsilon_greedy"])["epsilon_greedy"].colour) == [[15.0, 15.0]]
+
+
+def test_a_point_says_where_it_is_what_it_is_and_how_sure_that_is(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [2.0, 4.0]})
+    (panel,) = game_figure(evidence_of(store), "freeway").panels
+    (dots,) = (mark for mark in panel.marks if isinstance(mark, Dots))
+    assert dots.titles[-1] == "ε-greedy at 1,200 frames: 3, 95% interval 2 to 4"
+    assert "<title>ε-greedy at 1,200 frames: 3, 95% interval 2 to 4</title>" in panel_svg(panel)
+
+
+def test_published_series_have_panels_of_their_own_each_with_its_own_mean(store: Folder) -> None:
     import_curves(store, "freeway", [[1.0, 2.0], [3.0, 6.0]])
     import_curves(store, "freeway_CNN", [[10.0, 20.0], [30.0, 40.0]])
-    (axes,) = game_figure(evidence_of(store), "freeway").figure.axes
-    assert lines_of(axes, series_look("dopamine tf").colour) == [[2.0, 4.0]]
-    assert lines_of(axes, series_look("dopamine jax").colour) == [[20.0, 30.0]]
-
-
-def test_published_curves_stand_beside_ours_where_ours_are_too_short_to_be_seen(store: Folder) -> None:
-    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
-    import_curves(store, "freeway", [[1.0, 2.0, 3.0]])
-    evidence = evidence_of(store)
-    assert overlaid(evidence, "freeway") == []
-    *_, beside = game_figure(evidence, "freeway").figure.axes
-    assert lines_of(beside, series_look("dopamine tf").colour) == [[1.0, 2.0, 3.0]]
-
-
-def test_published_curves_share_the_axes_of_runs_that_have_come_as_far_but_no_further(store: Folder) -> None:
-    config = config_of(frames=3_000_000, schedule=config_of().schedule.__class__(iteration_steps=250_000))
-    write_run(store, config, [5.0, 6.0, 7.0])
-    import_curves(store, "freeway", [[1.0, 2.0, 3.0, 4.0]])
-    evidence = evidence_of(store)
-    curves, _ = game_figure(evidence, "freeway").figure.axes
-    assert lines_of(curves, series_look("dopamine tf").colour) == [[1.0, 2.0, 3.0]]
+    panels = {panel.title: panel for panel in game_figure(evidence_of(store), "freeway").panels}
+    tf, jax = series_look("dopamine tf"), series_look("dopamine jax")
+    assert lines_of(panels[tf.label], tf.colour) == [[1.0, 2.0], [3.0, 6.0], [2.0, 4.0]]
+    assert lines_of(panels[jax.label], jax.colour) == [[20.0, 30.0]]
 
 
 def test_seeds_of_a_series_whose_runs_cannot_be_told_apart_are_not_drawn(store: Folder) -> None:
-    import_curves(store, "montezumarevenge", [[0.0, 0.0], [0.0, 2436.0]])
     import_curves(store, "montezumarevenge_CNN", [[0.0, 1.0], [2.0, 3.0]])
-    write_study(store, {(MONTEZUMA, "cts"): [1.0, 2.0]})
-    (drawing,) = montezuma_seeds(evidence_of(store))
-    assert [axes.get_title(loc="left") for axes in drawing.figure.axes] == ["CTS, 2 seeds", "Dopamine TF, published"]
-    assert lines_of(drawing.figure.axes[1], series_look("dopamine tf").colour) == [[0.0, 0.0], [0.0, 2436.0]]
+    drawing = game_figure(evidence_of(store), MONTEZUMA)
+    assert lines_of(drawing.panels[0], series_look("dopamine jax").colour) == [[1.0, 2.0]]
     assert "dopamine jax do not say" in drawing.caption
+
+
+def test_published_curves_are_not_drawn_over_ours_where_ours_are_too_short_to_be_seen(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [1.0]})
+    import_curves(store, "freeway", [[1.0, 2.0, 3.0]])
+    assert overlaid(evidence_of(store), "freeway") == []
+
+
+def test_published_curves_are_drawn_over_ours_as_far_as_ours_come(store: Folder) -> None:
+    config = config_of(MONTEZUMA, frames=3_000_000, schedule=config_of().schedule.__class__(iteration_steps=250_000))
+    write_run(store, config, [5.0, 6.0, 7.0])
+    import_curves(store, "montezumarevenge", [[1.0, 2.0, 3.0, 4.0]])
+    (drawing, *_) = paper_figures(evidence_of(store))
+    assert lines_of(drawing.panels[0], series_look("dopamine tf").colour) == [[1.0, 2.0, 3.0]]
 
 
 @pytest.fixture
@@ -112,10 +118,9 @@ def whole(store: Folder) -> Folder:
 
 def test_the_figures_of_the_paper_are_there_by_name_with_their_games(whole: Folder) -> None:
     found = {drawing.name: drawing for drawing in paper_figures(evidence_of(whole))}
-    assert list(found) == ["montezuma_comparison", "four_games", "hard_games", "training_set", "montezuma_seeds"]
-    for name, (_, games, _) in PAPER_FIGURES.items():
-        shown = [axes.get_title(loc="left") for axes in found[name].figure.axes if axes.axison]
-        assert shown == [title(game) for game in games]
+    assert list(found) == ["montezuma_comparison", "four_games", "hard_games", "training_set"]
+    for name, (_, games) in PAPER_FIGURES.items():
+        assert [panel.title for panel in found[name].panels] == [title(game) for game in games]
     assert [len(PAPER_FIGURES[name][1]) for name in ("four_games", "hard_games", "training_set")] == [4, 6, 5]
 
 
@@ -126,7 +131,7 @@ def test_a_figure_of_the_paper_has_the_games_that_have_curves_and_is_not_drawn_f
     assert paper_figures(evidence_of(store)) == []
     write_study(store, {("venture", "epsilon_greedy"): [1.0]})
     (drawing,) = paper_figures(evidence_of(store))
-    assert [axes.get_title(loc="left") for axes in drawing.figure.axes if axes.axison] == ["Freeway", "Venture"]
+    assert [panel.title for panel in drawing.panels] == ["Freeway", "Venture"]
     assert "Without Gravitar, Private Eye, Solaris, Pitfall: no curve yet." in drawing.caption
 
 
@@ -147,32 +152,22 @@ def test_the_figures_across_games(whole: Folder, tmp_path: Path) -> None:
     for drawing in found[1:]:
         assert "bootstrap" in drawing.caption
         assert "describe" in drawing.caption
-    pages = [save(drawing, tmp_path) for drawing in found]
-    used = [set(re.findall(r' id="([^"]+)"', page)) for page in pages]
-    assert sum(map(len, used)) == len(set.union(*used)) > 0  # figures on one page do not share names of parts
-    for drawing, page in zip(found, pages, strict=True):
-        check_svg(drawing, page, tmp_path)
-
-
-def check_svg(drawing: Drawing, page: str, folder: Path) -> None:
-    assert page.startswith('<svg class="drawing"')
-    assert 'role="img"' in page
-    for colour, variable in PAGE_COLOURS.items():
-        assert colour not in page
-        assert variable in page or colour not in (folder / f"{drawing.name}.pdf").read_text("latin-1")
-    assert "var(--ink)" in page
-    assert "<script" not in page
-    references = set(re.findall(r'(?:href="#|url\(#)([^")]+)', page))
-    assert references <= set(re.findall(r' id="([^"]+)"', page))
-    assert (folder / f"{drawing.name}.png").read_bytes()[:4] == b"\x89PNG"
-    assert (folder / f"{drawing.name}.pdf").read_bytes()[:5] == b"%PDF-"
+    for drawing in found:
+        page = for_page(drawing)
+        assert not any(colour in page for colour in PAGE_COLOURS)
+        assert "var(--muted)" in page
+        assert not re.search("<script|<style| id=|href|url", page)
+        save(drawing, tmp_path)
+        assert (tmp_path / f"{drawing.name}.png").read_bytes()[:4] == b"\x89PNG"
+        assert (tmp_path / f"{drawing.name}.pdf").read_bytes()[:5] == b"%PDF-"
 
 
 def test_the_same_store_gives_the_same_files(store: Folder, tmp_path: Path) -> None:
     write_study(store, {("freeway", "epsilon_greedy"): [1.0, 2.0, 5.0]})
     for folder in ("first", "second"):
-        page = save(game_figure(evidence_of(store), "freeway"), tmp_path / folder)
-        (tmp_path / folder / "page.svg").write_text(page)
+        drawing = game_figure(evidence_of(store), "freeway")
+        save(drawing, tmp_path / folder)
+        (tmp_path / folder / "page.svg").write_text(for_page(drawing))
     for name in ("page.svg", "game_freeway.png", "game_freeway.pdf"):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
@@ -189,7 +184,9 @@ def test_the_same_store_gives_the_same_files(store: Folder, tmp_path: Path) -> N
 def test_odd_curves_are_drawn_without_a_warning(runs: list[list[float | None]], store: Folder, tmp_path: Path) -> None:
     for seed, returns in enumerate(runs):
         write_run(store, config_of(seed=seed), returns)
-    save(game_figure(evidence_of(store), "freeway"), tmp_path)
+    drawing = game_figure(evidence_of(store), "freeway")
+    assert "nan" not in for_page(drawing)
+    save(drawing, tmp_path)
 
 
 def test_no_figure_touches_the_global_state_of_pyplot() -> None:
@@ -201,14 +198,42 @@ def test_no_figure_touches_the_global_state_of_pyplot() -> None:
 def test_the_axes_of_one_run_reach_from_random_play_and_from_its_first_frame(store: Folder) -> None:
     """One score has no spread, and one point of a curve no length."""
     write_run(store, config_of(MONTEZUMA, frames=400), [1.6])
-    curves, scores = game_figure(evidence_of(store), MONTEZUMA).figure.axes
-    for axes in (curves, scores):
-        low, high = axes.get_ylim()
-        assert low < 0.0 < 1.6 < high
-    assert curves.get_xlim()[0] == 0.0
+    (panel,) = game_figure(evidence_of(store), MONTEZUMA).panels
+    assert panel.y.low < 0.0 < 1.6 < panel.y.high
+    assert panel.x.low == 0.0
 
 
 def test_an_axis_of_scores_that_are_all_those_of_random_play_is_a_point_high(store: Folder) -> None:
     write_run(store, config_of(MONTEZUMA), [0.0])
-    for axes in game_figure(evidence_of(store), MONTEZUMA).figure.axes:
-        assert axes.get_ylim() == pytest.approx((-0.05, 1.05))
+    (panel,) = game_figure(evidence_of(store), MONTEZUMA).panels
+    assert (panel.y.low, panel.y.high) == pytest.approx((-0.04, 1.04))
+
+
+SQUARE = Axis(0.0, 10.0)
+
+
+def test_a_line_is_interrupted_where_a_value_is_missing() -> None:
+    """A panel without title and ticks is 100 by 100 inside a frame of 1 to the sides and 7 above."""
+    line = Line(np.arange(5.0), np.array([0.0, 1.0, np.nan, 3.0, 4.0]), "#000000")
+    panel = Panel("", (line,), SQUARE, SQUARE, width=102.0, height=108.0)
+    (stroke,) = (shape for shape in shapes(panel) if isinstance(shape, Stroke))
+    assert [path.tolist() for path in stroke.paths] == [[[1.0, 107.0], [11.0, 97.0]], [[31.0, 77.0], [41.0, 67.0]]]
+
+
+def test_a_cell_of_a_map_is_as_large_as_a_unit_of_its_axes_whichever_way_they_run() -> None:
+    for y in (Axis(0.0, 10.0), Axis(10.0, 0.0)):
+        panel = Panel("", (Squares([(0, 0), (9, 9)], "#000000"),), SQUARE, y, width=102.0, height=108.0)
+        (tiles,) = (shape for shape in shapes(panel) if isinstance(shape, Tiles))
+        assert tiles.size == pytest.approx((10.1, 10.1))  # they overlap a little
+        first, last = ((1.0, 97.0), (91.0, 7.0)) if y.low < y.high else ((1.0, 7.0), (91.0, 97.0))
+        assert tiles.corners.tolist() == [pytest.approx(first), pytest.approx(last)]
+
+
+def test_files_have_the_shapes_of_the_page(tmp_path: Path) -> None:
+    xs = np.array([0.0, 5.0, 10.0])
+    marks = (Band(xs, xs - 1, xs + 1, "#0072B2"), Line(xs, xs, "#0072B2"), Dots(xs, xs, "#0072B2", filled=False))
+    panel = Panel("a", marks, SQUARE, SQUARE)
+    figure = figure_of(Drawing("d", "d", "", (panel, panel, panel), columns=2))
+    drawn = sum(1 for _ in shapes(panel))
+    assert len(figure.get_children()) == 1 + 3 * drawn  # the background first
+    assert figure.get_figwidth() > figure.get_figheight()

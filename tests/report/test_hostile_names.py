@@ -13,13 +13,17 @@ from typing import Any
 from urllib.parse import unquote
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from offpiste.analysis.names import title
 from offpiste.config import BonusConfig
-from offpiste.report.drawing import Drawing, new_figure, save, style, tidy
+from offpiste.report.drawing import save
 from offpiste.report.page import Report, build
-from offpiste.store.documents import parse_run, signed, unsigned
+from offpiste.report.panels import Axis, Dots, Drawing, Line, Panel, Word, fitted
+from offpiste.report.svg import for_page
+from offpiste.store.documents import signed, unsigned
+from offpiste.store.identity import parse_run
 from offpiste.store.records import to_parquet
 from offpiste.store.storage import Folder
 from tests.analysis.small_store import attempt_row, config_of, write_run
@@ -128,6 +132,9 @@ def test_a_hostile_name_adds_neither_tag_nor_attribute_to_the_page(
     attack = ATTACKS[kind]
     report, page = report_of(tmp_path, lambda field: f"{field} {attack}")
     assert page.tags == harmless[1].tags
+    runs = [Marks(file.read_text(encoding="utf-8")) for file in (report.page.parent / "runs").iterdir()]
+    plain = [Marks(file.read_text(encoding="utf-8")) for file in (harmless[0].page.parent / "runs").iterdir()]
+    assert sum((each.tags for each in runs), Counter()) == sum((each.tags for each in plain), Counter())
     for link in page.links:
         if link.startswith("#"):
             assert link[1:] in page.ids
@@ -138,7 +145,13 @@ def test_a_hostile_name_adds_neither_tag_nor_attribute_to_the_page(
         assert f"{field} {attack}" in page.text  # as it is: neither decoded nor escaped twice
     assert title(f"game {attack}") in page.text
     assert {file.name for file in tmp_path.iterdir()} == {"store", "report", "pong.json"}
-    assert {file.name for file in report.page.parent.iterdir()} == {"index.html", "figures", "tables", "commands.txt"}
+    assert {file.name for file in report.page.parent.iterdir()} == {
+        "index.html",
+        "figures",
+        "tables",
+        "runs",
+        "commands.txt",
+    }
     trained, imported, reported = calls(page.commands, tmp_path / "shell")[-3:]
     assert trained[:3] == ["train", "--game", f"game {attack}"]
     assert imported[:3] == ["import", "dopamine", f"file {attack}"]
@@ -148,32 +161,37 @@ def test_a_hostile_name_adds_neither_tag_nor_attribute_to_the_page(
 
 
 @pytest.mark.parametrize("kind", ATTACKS)
-def test_the_title_of_a_figure_is_read_aloud_as_it_is(kind: str, tmp_path: Path) -> None:
-    drawing = Drawing("figure", ATTACKS[kind], "caption", new_figure(1.0))
+def test_the_title_of_a_panel_is_read_aloud_as_it_is(kind: str) -> None:
+    drawing = Drawing("figure", "title", "caption", (a_panel(ATTACKS[kind]),))
     found: list[Any] = []
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             found.extend(value for name, value in attrs if (tag, name) == ("svg", "aria-label"))
 
-    Reader().feed(save(drawing, tmp_path))
-    assert found == [f"{ATTACKS[kind]}. caption"]
+    Reader().feed(for_page(drawing))
+    assert found == [ATTACKS[kind]]
 
 
 @pytest.mark.parametrize("kind", ATTACKS)
-def test_text_in_a_figure_is_shown_as_it_is(kind: str, tmp_path: Path) -> None:
-    with style("figure"):
-        figure = new_figure(1.0)
-        tidy(figure.subplots(), ATTACKS[kind])
-    assert ATTACKS[kind] in Marks(save(Drawing("figure", "title", "caption", figure), tmp_path)).text
+def test_text_in_a_panel_is_shown_as_it_is(kind: str, tmp_path: Path) -> None:
+    drawing = Drawing("figure", "title", "caption", (a_panel(ATTACKS[kind]),))
+    text = Marks(for_page(drawing)).text
+    assert f"{fitted(ATTACKS[kind])}" in text
+    assert text.count(ATTACKS[kind]) >= 2  # of a point and of a line, in full
+    save(drawing, tmp_path)  # neither TeX nor MathText may fail on it
+
+
+def a_panel(name: str) -> Panel:
+    ends = np.array([0.0, 1.0])
+    marks = (Line(ends, ends, "#1b1d21", title=name), Dots([0.5], [0.5], "#1b1d21", [name]), Word(0.5, 0.5, name))
+    return Panel(name, marks, Axis(0.0, 1.0, ((0.0, name),)), Axis(0.0, 1.0), width=700.0)
 
 
 def test_no_settings_of_matplotlib_but_ours_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(mpl.rcParams, "text.usetex", True)  # as a matplotlibrc beside the store may say
-    with style("figure"):
-        figure = new_figure(1.0)
-        tidy(figure.subplots(), r"\input{/etc/hostname}")
-    assert r"\input{/etc/hostname}" in Marks(save(Drawing("figure", "title", "caption", figure), tmp_path)).text
+    save(Drawing("figure", "title", "caption", (a_panel(r"\input{/etc/hostname}"),)), tmp_path)
+    assert (tmp_path / "figure.png").is_file()
     assert mpl.rcParams["text.usetex"]  # it is put back
 
 

@@ -8,8 +8,10 @@ import pytest
 from offpiste.analysis.comparisons import against_baseline_by_game
 from offpiste.analysis.scores import Cell, cells
 from offpiste.analysis.small_worlds import EASY, HARD, SMALL_WORLDS, TUNED
+from offpiste.analysis.stats import Interval
 from offpiste.report.overviews import improvement_panels
-from offpiste.report.profile import outcomes, panels, profile_table
+from offpiste.report.panels import Dots
+from offpiste.report.profile import dots, outcomes, panels, profile_table
 from offpiste.store.storage import Folder
 from tests.analysis import fake_worlds
 from tests.analysis.small_store import SCHEDULE, config_of, write_run
@@ -66,10 +68,10 @@ def test_suites_stand_side_by_side_with_all_methods_in_each_and_the_references_l
         (EASY, "area"),
     ]
     for panel in (*made, *outcomes(found, SMALL_WORLDS)):
-        names = [name for name, _, _ in panel.rows]
+        names = [name for _, name, _, _ in panel.rows]
         assert names[:3] == ["ε-greedy", "RND", "a_bonus_of_mine"]
-        assert [is_reference for _, is_reference, _ in panel.rows] == [False, False, False, True]
-    mine = made[1].rows[2][2]
+        assert [is_reference for _, _, is_reference, _ in panel.rows] == [False, False, False, True]
+    mine = made[1].rows[2][3]
     assert [cell.game if cell else None for cell in mine] == ["four_rooms", None, None, None]
     assert len(profile_table(found).rows) == len(scores)
 
@@ -90,6 +92,15 @@ def test_each_world_has_a_panel_of_its_own_that_fits_beside_the_others(store: Fo
     drawn = list(improvement_panels(evidence, against_baseline_by_game(evidence, SMALL_WORLDS)))
     assert [each.name for each in drawn] == ["improvement_four_rooms", "improvement_noisy_tv"]
     for drawing, share in zip(drawn, (1.0, 0.5), strict=True):  # half of the ties count
-        (axes,) = drawing.figure.axes
-        assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "^"] == [share]  # type: ignore[index]
-        assert drawing.figure.get_figwidth() < 3.0
+        (panel,) = drawing.panels
+        assert [mark.xs for mark in panel.marks if isinstance(mark, Dots)] == [[share]]
+
+
+def test_a_seed_is_one_dot_whatever_happened_in_its_run(store: Folder) -> None:
+    cell = Cell(
+        "hard", "x", "y", 10, 0.5, Interval(0, 1), 0.5, Interval(0, 1), False, 7, 1.0, learned=5, kept=3, avoided=2
+    )
+    svg = dots(cell)
+    counts = [svg.count(fill) for fill in ('fill="var(--kept)"', "--learned", 'fill="none"', "--line")]
+    assert counts == [3, 2, 2, 3]
+    assert svg.count("<circle") == 10

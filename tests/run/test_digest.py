@@ -17,10 +17,9 @@ from offpiste.run.digest import digest, digests
 from offpiste.run.train import train
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, newest_whole
-from offpiste.store.documents import read_run
+from offpiste.store.identity import claim, read_run
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import column_digests, one_digest, to_parquet
-from offpiste.store.run_folder import claim
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
 from tests.run.test_train import tiny_run

@@ -12,7 +12,7 @@ from offpiste.config import ExplorationConfig, WorldConfig
 from offpiste.errors import CheckpointError, StoreError
 from offpiste.run.evaluate import Played, evaluate
 from offpiste.run.train import train
-from offpiste.store.run_folder import claim
+from offpiste.store.identity import claim
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
 

@@ -20,8 +20,8 @@ from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
 from offpiste.store import documents
 from offpiste.store.attempts import begin_attempt
+from offpiste.store.finished import finished_frames, finished_tables, holds_only_results, mark_finished
 from offpiste.store.parquet import from_parquet
-from offpiste.store.run_folder import finished_frames, finished_tables, holds_only_results, mark_finished
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results

@@ -265,10 +265,11 @@ def test_a_bonus_learns_from_the_very_batch_that_the_agent_learned_from(journal:
 def test_the_agent_learns_from_the_mixed_rewards_of_its_batch(journal: Journal) -> None:
     take(Loop(wired(), RecordingBonus(journal)), 120)
     for learned in journal.of("learn"):
-        batch, returns, _ = learned.arguments
+        batch, ((returns, bootstrap),), _ = learned.arguments
         mixed = np.clip(batch.extrinsic + np.float32(0.5) * batch.intrinsic, -1.0, 1.0)
         inside = np.arange(3) < batch.steps[:, None]
         np.testing.assert_allclose(returns, (mixed * inside * 0.99 ** np.arange(3)).sum(axis=1), rtol=1e-5)
+        np.testing.assert_allclose(bootstrap, np.where(batch.terminal, 0.0, 0.99**batch.steps), rtol=1e-6)
 
 
 def test_the_priorities_that_an_update_found_are_set_on_its_batch(journal: Journal) -> None:

@@ -198,12 +198,19 @@ def test_what_a_bonus_logs_stands_beside_the_rest() -> None:
     assert "loss" not in found  # of the agent, which has not learned yet
 
 
+def test_of_a_list_that_a_bonus_logs_the_mean_is_recorded_and_an_empty_one_is_left_out() -> None:
+    found = closed_window({"loss": [0.25, 0.5, 1], "error": []})
+    assert found["bonus/loss"] == pytest.approx(7 / 12)
+    assert "bonus/error" not in found
+
+
 @pytest.mark.parametrize(
     ("scalars", "message"),
     [
         ({"loss": float("nan")}, r"at step 4: scalars\(\)\['loss'\] must be finite, got nan; leave out"),
         ({"loss": np.ones(1)}, r"scalars\(\)\['loss'\] must be a float, got numpy.ndarray; return float"),
         ({"loss": True}, r"must be a float, got bool"),
+        ({"loss": [1.0, float("inf")]}, r"scalars\(\)\['loss'\] must be finite, got inf; leave out"),
         ({1: 1.0}, r"the names of scalars\(\) must be str, got 1 \(int\); name each number by a str"),
         (None, r"scalars\(\) must be a dictionary, got None; return numbers by name"),
     ],

@@ -5,14 +5,20 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch.utils.tensorboard
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from offpiste.methods import base_run
+from offpiste.rows import tagged
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
 from offpiste.run.progress import Progress
+from offpiste.run.tensorboard import settings_card, visits_map
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
+from offpiste.worlds.games import CELLS_PER_ROOM
 from tests.run.test_train import tiny_run
 
 SummaryWriter = torch.utils.tensorboard.SummaryWriter
@@ -104,3 +110,45 @@ def test_a_folder_that_is_removed_does_not_stop_training(
 
     monkeypatch.setattr(torch.utils.tensorboard, "SummaryWriter", Removed)
     assert trained(tmp_path, undisturbed)[-1].note.startswith(NOTE)
+
+
+def test_a_map_has_each_room_by_itself_and_the_visited_cells_bright() -> None:
+    """Rooms 1 and 3, which lie side by side by number; the player's y grows upwards."""
+    cells = {
+        "cell": np.array([1 * CELLS_PER_ROOM, 3 * CELLS_PER_ROOM + 5]),
+        "x": np.array([0, 8]),
+        "y": np.array([0, 16]),
+        "visits": np.array([1, 100]),
+    }
+    image = visits_map(cells, y_up=True)
+    assert image.shape == (32 * 6, 2 * 32 * 6, 3)
+    small = image[::6, ::6].max(axis=2)
+    lit = np.argwhere(small > small.min())
+    assert lit.tolist() == [[29, 33], [31, 0]]
+    assert small[29, 33] > small[31, 0]
+
+
+def test_the_settings_are_a_table_with_those_of_the_bonus_first() -> None:
+    lines = settings_card(base_run("freeway", "cts")).splitlines()
+    assert lines[:2] == ["| setting | value |", "|-|-|"]
+    assert lines.index("| bonus.name | cts |") < lines.index("| world.frame_skip | 4 |")
+
+
+def test_curves_have_the_names_that_other_libraries_give_them() -> None:
+    window = {"end_step": 10, "value": 0.01}
+    assert tagged("scalars", window | {"name": "intrinsic/mean"}) == {"bonus/log10_intrinsic_mean": -2.0}
+    assert tagged("scalars", window | {"name": "intrinsic/mean", "value": 0.0}) == {}
+    assert tagged("scalars", window | {"name": "bonus/predictor_loss"}) == {"bonus/predictor_loss": 0.01}
+    episode = {"phase": "train", "game_return": 3.0, "steps": 7, "rooms_visited": None}
+    assert tagged("episodes", episode) == {"charts/episodic_return": 3.0, "charts/episodic_length": 7}
+
+
+def test_a_run_leaves_its_settings_curves_and_a_map_of_each_iteration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offpiste.rows.SCALAR_STEPS", 10)
+    train(tiny_run(), Folder(tmp_path))
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload().Tags()
+    assert events["images"] == ["coverage/visits"]
+    assert events["tensors"] == ["settings/text_summary"]
+    assert {tag.partition("/")[0] for tag in events["scalars"]} >= {"charts", "losses", "coverage"}

@@ -49,8 +49,8 @@ from offpiste.run.progress import Progress
 from offpiste.run.train import train
 from offpiste.store import layout
 from offpiste.store.attempts import attempt_names, begin_attempt
-from offpiste.store.checkpoints import Checkpoints, Restored, newest_object
-from offpiste.store.documents import read_run
+from offpiste.store.checkpoints import Checkpoint, Checkpoints, newest_object
+from offpiste.store.identity import read_run
 from offpiste.store.manifests import read_manifest
 from offpiste.store.parquet import from_parquet
 from offpiste.store.records import schema
@@ -195,8 +195,8 @@ def test_timing_stands_apart(undisturbed: Finished) -> None:
 def test_the_curves_of_a_local_run_lie_beside_it(undisturbed: Finished) -> None:
     curves = EventAccumulator(str(undisturbed.path / "tensorboard"))
     curves.Reload()
-    assert [point.step for point in curves.Scalars("train_episodes/game_return")] == [200, 400]
-    assert [point.step for point in curves.Scalars("train_iterations/epsilon")] == [200, 400]
+    assert [point.step for point in curves.Scalars("charts/episodic_return")] == [200, 400]
+    assert [point.step for point in curves.Scalars("charts/iteration_return")] == [200, 400]
 
 
 def test_nothing_that_a_run_writes_is_a_pickle(undisturbed: Finished) -> None:
@@ -452,7 +452,7 @@ def test_a_run_of_a_version_with_other_results_is_resumed_only_if_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(tiny_run(frames=0), Folder(tmp_path))
-    monkeypatch.setattr("offpiste.store.run_folder.RESULTS_VERSION", RESULTS_VERSION + 1)
+    monkeypatch.setattr("offpiste.store.identity.RESULTS_VERSION", RESULTS_VERSION + 1)
     with pytest.raises(RunMismatch, match=rf"results version {RESULTS_VERSION}\).*--accept-version"):
         train(tiny_run(frames=8), Folder(tmp_path))
     assert len(attempt_names(Folder(tmp_path))) == 1
@@ -734,9 +734,9 @@ def test_what_was_restored_is_not_held_in_memory_while_training(
 ) -> None:
     train(tiny_run(frames=40), Folder(tmp_path))
     restore = Checkpoints.restore
-    held: list[weakref.ref[Restored]] = []
+    held: list[weakref.ref[Checkpoint]] = []
 
-    def watched(checkpoints: Checkpoints) -> Restored | None:
+    def watched(checkpoints: Checkpoints) -> Checkpoint | None:
         restored = restore(checkpoints)
         assert restored is not None
         held.append(weakref.ref(restored))

@@ -14,9 +14,8 @@ import pytest
 from offpiste.config import RESULTS_VERSION, RunConfig
 from offpiste.errors import ConfigError, StoreError
 from offpiste.rows import IterationRow
-from offpiste.store import bundle, run_folder
-from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
-from offpiste.store.bundle_writer import write_bundle
+from offpiste.store import bundle, identity
+from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema, write_bundle
 from offpiste.store.documents import signed, unsigned
 from offpiste.store.storage import Folder
 
@@ -25,7 +24,7 @@ NAMES = ("freeway/rnd/seed-0", "pong/rnd/seed-0")
 
 
 def listed(name: str) -> ListedRun:
-    about = run_folder.about(RunConfig())
+    about = identity.about(RunConfig())
     return ListedRun(name, 1_200, about["protocol_fingerprint"], about["method_fingerprint"], "0" * 64)
 
 

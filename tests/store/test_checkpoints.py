@@ -17,8 +17,8 @@ from offpiste.store import documents, layout
 from offpiste.store.attempts import attempt_names, attempt_order, begin_attempt, read_attempts
 from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_object, newest_whole
 from offpiste.store.documents import checksum
+from offpiste.store.identity import about
 from offpiste.store.manifests import Foreign, manifest_names, read_manifest, write_manifest
-from offpiste.store.run_folder import about
 from offpiste.store.storage import Folder
 from tests.late_writer import every_sleep
 

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offpiste.config import RunConfig
-from offpiste.store.documents import parse_run, signed
-from offpiste.store.run_folder import about, mark_finished
+from offpiste.store.documents import signed
+from offpiste.store.finished import mark_finished
+from offpiste.store.identity import about, parse_run
 from offpiste.store.storage import Folder
 from offpiste.study.plan import Study, make_study
 

@@ -274,7 +274,7 @@ def test_a_finished_run_whose_bonus_or_version_changed_since_is_done_only_if_acc
     assert counts == (2, 1, 0)
     assert any("the folder holds a run of the bonus none from before its file was changed" in line for line in log)
     assert driven(FakeWorkers(clock, store), edited, accept_version=True)[0] == (3, 0, 0)
-    monkeypatch.setattr("offpiste.store.run_folder.RESULTS_VERSION", RESULTS_VERSION + 1)
+    monkeypatch.setattr("offpiste.store.identity.RESULTS_VERSION", RESULTS_VERSION + 1)
     assert driven(FakeWorkers(clock, store), edited, accept_version=True)[0] == (3, 0, 0)
 
 

@@ -13,13 +13,13 @@ from offpiste.errors import CheckpointError, StoreError
 from offpiste.rows import TABLES
 from offpiste.run.evaluate import evaluate
 from offpiste.run.train import train
-from offpiste.run.video import render_episode
+from offpiste.run.video import render_episodes
 from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_object
 from offpiste.store.documents import signed
+from offpiste.store.finished import holds_only_results
 from offpiste.store.manifests import read_manifest
-from offpiste.store.run_folder import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study.keep import keep_results
 from tests.study.small import tiny_study
@@ -150,4 +150,4 @@ def test_the_last_bonus_model_is_kept_so_that_the_run_can_be_watched(tmp_path: P
     model = newest_object(folder, "bonus")
     keep_results(folder)
     assert newest_object(folder, "bonus") == model
-    assert len(list(render_episode(folder, steps=2, seed=0))) == 2
+    assert len(list(render_episodes(folder, steps=2, seed=0))) == 2

@@ -17,15 +17,15 @@ STUDY = replace(tiny_study(seeds=list(range(10)), keep="all"), bonus_sources={"n
 
 
 def test_ten_runs_in_four_parts_are_slices_of_two_or_three_in_order() -> None:
-    assert [len(Part(number, 4).of(STUDY).runs) for number in (1, 2, 3, 4)] == [2, 3, 2, 3]
-    assert Part(2, 4).of(STUDY).runs == STUDY.runs[2:5]
+    assert [len(Part(number, 4).of(STUDY.runs)) for number in (1, 2, 3, 4)] == [2, 3, 2, 3]
+    assert Part(2, 4).of(STUDY.runs) == STUDY.runs[2:5]
 
 
 @given(st.integers(0, 3_000), st.integers(1, 1_200))
 def test_each_run_is_in_one_part_and_sizes_differ_by_one_at_most(runs: int, count: int) -> None:
-    bounds = [Part(number, count).bounds(runs) for number in range(1, count + 1)]
-    assert [0, *(end for _, end in bounds)] == [*(first for first, _ in bounds), runs]
-    sizes = [end - first for first, end in bounds]
+    parts = [Part(number, count).of(range(runs)) for number in range(1, count + 1)]
+    assert [index for part in parts for index in part] == list(range(runs))
+    sizes = [len(part) for part in parts]
     assert max(sizes) - min(sizes) <= 1
 
 

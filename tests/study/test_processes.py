@@ -16,9 +16,8 @@ import tomli_w
 
 from offpiste.parsing import to_dict
 from offpiste.run.digest import digest
-from offpiste.run.stopping import StopSignal
 from offpiste.run.train import train
-from offpiste.store.documents import read_run
+from offpiste.store.identity import read_run
 from offpiste.store.parquet import from_parquet
 from offpiste.store.storage import Folder
 from offpiste.study import status
@@ -159,7 +158,7 @@ def test_parts_that_are_killed_stopped_or_asked_to_stop_leave_no_process_and_are
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    made = Processes([None], StopSignal())
+    made = Processes([None])
     yield made
     made.close()
 
@@ -192,8 +191,7 @@ def test_what_a_bonus_prints_is_no_answer_and_a_bonus_edited_meanwhile_is_refuse
         return outcome_of(processes)
 
     assert start(0).state == "finished"
-    before = processes._slots[0].child
-    assert before is not None
+    (before,) = processes._idle.values()
     (tmp_path / "chatty.py").write_text(CHATTY + "\n# changed\n")
     os.kill(before.pid, signal.SIGKILL)
     monkeypatch.setattr("offpiste.study.task.MIN_PAUSE_SECONDS", 0.0)
@@ -202,7 +200,7 @@ def test_what_a_bonus_prints_is_no_answer_and_a_bonus_edited_meanwhile_is_refuse
         found = start(2)
     assert found.state == "machine", found
     assert "is not the one with which the study was started" in found.error
-    assert processes._slots[0].child is None  # it is replaced
+    assert not processes._idle  # it is replaced
 
 
 @pytest.mark.slow

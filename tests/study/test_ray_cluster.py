@@ -18,7 +18,6 @@ from offpiste.errors import ConfigError, OffpisteError
 from offpiste.parsing import to_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
-from offpiste.run.stopping import StopSignal
 from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from offpiste.study import ray_cluster, status
@@ -95,7 +94,7 @@ class FakeRay:
 
 
 def test_progress_is_that_of_attempts_that_are_newer_than_the_task(store: Folder) -> None:
-    workers = RayWorkers(FakeRay(), tiny_study(), store, StopSignal())
+    workers = RayWorkers(FakeRay(), tiny_study(), store)
     task = Task(to_dict(RUN), store.location, "tiny", "all", newest="000002-aaaaaa")
     workers.start(RUN, task)
     assert workers.progress() == {}
@@ -106,7 +105,7 @@ def test_progress_is_that_of_attempts_that_are_newer_than_the_task(store: Folder
 
 def test_a_bonus_with_a_file_of_its_own_gets_a_new_process_for_each_attempt(store: Folder) -> None:
     ray = FakeRay()
-    workers = RayWorkers(ray, tiny_study(), store, StopSignal())
+    workers = RayWorkers(ray, tiny_study(), store)
     for source in (None, "0" * 64):
         workers.start(RUN, Task(to_dict(RUN), store.location, "tiny", "all", source))
     assert [new for new, _ in ray.handed_in] == [False, True]
@@ -115,7 +114,7 @@ def test_a_bonus_with_a_file_of_its_own_gets_a_new_process_for_each_attempt(stor
 
 
 def test_only_the_driver_of_ray_writes_a_request_to_stop(store: Folder) -> None:
-    RayWorkers(FakeRay(), tiny_study(), store, StopSignal()).stop()
+    RayWorkers(FakeRay(), tiny_study(), store).stop()
     assert status.stop_requested(store, "tiny")
 
 

@@ -13,7 +13,7 @@ import pytest
 from offpiste.errors import ConfigError
 from offpiste.study import slurm
 from offpiste.study.plan import Study
-from offpiste.study.slurm import Batch, jobs_of, script, seconds_of
+from offpiste.study.slurm import JobArray, jobs_of, script, seconds_of
 from tests.shell import HOSTILE_NAMES
 from tests.study.small import tiny_study
 
@@ -39,12 +39,12 @@ def directives(text: str) -> dict[str, str]:
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
-def written(batch: Batch, study: Study = STUDY, file: str = "/f") -> str:
-    return script(study, batch, file, "0123abcd", "/store")
+def written(array: JobArray, study: Study = STUDY, file: str = "/f") -> str:
+    return script(study, array, file, "0123abcd", "/store")
 
 
 def test_the_file_asks_for_what_the_slots_need_and_for_the_parts_that_are_left() -> None:
-    text = written(Batch(12, 3, "1:00:00", [1, 2, 3, 7, 9, 10], 3, ["--partition=long"]))
+    text = written(JobArray(12, 3, "1:00:00", [1, 2, 3, 7, 9, 10], 3, ["--partition=long"]))
     found = directives(text)
     asked = {key: found[key] for key in ("array", "cpus-per-task", "mem", "time", "signal", "partition")}
     assert asked == {
@@ -58,8 +58,8 @@ def test_the_file_asks_for_what_the_slots_need_and_for_the_parts_that_are_left()
     assert "requeue" in found
     assert "gres" not in found
     assert '--file-hash 0123abcd --part "$SLURM_ARRAY_TASK_ID/12" &' in text
-    assert directives(written(Batch(1, 1, "2", [1])))["signal"] == "B:USR1@30"
-    assert directives(written(Batch(1, 1, "2", [1])))["array"] == "1"
+    assert directives(written(JobArray(1, 1, "2", [1])))["signal"] == "B:USR1@30"
+    assert directives(written(JobArray(1, 1, "2", [1])))["array"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -79,27 +79,27 @@ def test_a_part_has_at_least_one_run(jobs: int | None, slots: int) -> None:
 
 def test_at_least_one_job_runs_at_once() -> None:
     with pytest.raises(ConfigError, match="--at-once must be >= 1, got 0"):
-        written(Batch(1, 1, "2", [1], 0))
+        written(JobArray(1, 1, "2", [1], 0))
 
 
 def test_gpus_are_asked_for_in_whole_ones() -> None:
     settings = tiny_study().runs[0]
     assert settings.machine.device == "cpu"
     study = tiny_study(resources={"gpus": 0.4}, settings={"machine": {"device": "cuda"}})
-    assert directives(written(Batch(1, 3, "2", [1]), study))["gres"] == "gpu:2"
+    assert directives(written(JobArray(1, 3, "2", [1]), study))["gres"] == "gpu:2"
 
 
 @pytest.mark.parametrize("option", ["partition=long", "--comment=x\ntouch PWNED"])
 def test_an_option_that_would_be_another_line_is_refused(option: str) -> None:
     with pytest.raises(ConfigError, match="--sbatch must be one option of sbatch"):
-        written(Batch(1, 1, "2", [1], options=[option]))
+        written(JobArray(1, 1, "2", [1], options=[option]))
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_of_files_and_studies_stay_names(name: str, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    text = written(Batch(1, 1, "2", [1]), replace(STUDY, name=name), f"/{name}.toml")
+    text = written(JobArray(1, 1, "2", [1]), replace(STUDY, name=name), f"/{name}.toml")
     assert all(line.startswith("#SBATCH --") for line in text.splitlines()[1:9])
     (line,) = [line for line in text.splitlines() if line.endswith(" &")]
     program = tmp_path / "program"
@@ -122,7 +122,7 @@ class Job:
         for name in ("scontrol", "worker"):
             (folder / name).chmod(0o755)
         monkeypatch.setattr(slurm, "shell_line", lambda _: str(folder / "worker"))
-        (folder / "job").write_text(written(Batch(1, 1, "2", [1])))
+        (folder / "job").write_text(written(JobArray(1, 1, "2", [1])))
         environment = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "8"}
         environment |= {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
         self.process = subprocess.Popen(["bash", "job"], cwd=folder, env=environment)

@@ -8,7 +8,7 @@ import pytest
 from offpiste.config import RESULTS_VERSION
 from offpiste.store import layout
 from offpiste.store.documents import signed
-from offpiste.store.run_folder import about
+from offpiste.store.identity import about
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from tests.study.small import leave_status, tiny_study

@@ -21,7 +21,7 @@ from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.storage import Folder
 from offpiste.study import status, task
-from offpiste.study.task import Outcome, Task, Watch, attempt_of_study, every, perform
+from offpiste.study.task import Outcome, Task, attempt_of_study, every, perform
 from offpiste.study.tries import count_attempt, note_start
 from tests.study.small import leave_status, tiny_study
 
@@ -71,14 +71,13 @@ def test_a_run_that_is_stopped_is_paused_and_resumed_exactly(store: Folder, monk
     assert digest(store.below(RUN.run_id)) == digest(Folder(store.location + "-alone"))
 
 
-def test_a_watch_asks_no_more_once_it_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_asks_no_more_once_it_has_a_reason_to_stop(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[int] = []
     monkeypatch.setattr(signal, "raise_signal", raised.append)
+    monkeypatch.setattr(train_module, "PROGRESS_SECONDS", 0.0)
     answers = iter(["enough"])
-    watch = Watch(lambda: next(answers))
-    watch(None)
-    watch(None)
-    assert raised == [signal.SIGTERM]
+    assert performed(store, lambda: next(answers)).state == "finished"
+    assert (raised, list(answers)) == ([signal.SIGTERM], [])
 
 
 def test_a_question_is_asked_no_more_often_than_it_should_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,7 @@ def test_without_a_limit_time_is_never_up() -> None:
 
 
 def test_the_time_left_counts_runs_in_flight_but_not_what_was_there_before(now: list[float]) -> None:
-    left = TimeLeft({"a": 400, "b": 400, "c": 400})
-    left.begin({"c": 200})
+    left = TimeLeft({"a": 400, "b": 400, "c": 400}, {"c": 200})
     found = []
     for minute, done, rest, in_flight in (
         (1, "", "abc", {"c": 300, "a": 200}),
@@ -53,8 +52,7 @@ def test_the_time_left_counts_runs_in_flight_but_not_what_was_there_before(now: 
 def test_a_run_that_is_slow_after_its_warm_up_takes_as_long_as_it_will_at_this_rate(
     frames: list[int], expected: str, now: list[float]
 ) -> None:
-    left = TimeLeft({"a": 400})
-    left.begin({})
+    left = TimeLeft({"a": 400}, {})
     for minute, at in enumerate(frames, start=1):
         now[0] = 1_000.0 + 60.0 * minute
         text = left.text("", "a", {"a": at})
@@ -62,6 +60,6 @@ def test_a_run_that_is_slow_after_its_warm_up_takes_as_long_as_it_will_at_this_r
 
 
 def test_days_are_told_in_hours(now: list[float]) -> None:
-    left = TimeLeft({"a": 10**6})
+    left = TimeLeft({"a": 10**6}, {})
     now[0] += 3_600.0
     assert left.text("", "a", {"a": 10_000}) == "; about 99 h left"

@@ -1,5 +1,6 @@
 """A trial of a bonus: the runs of its studies, and the setting that it chooses."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from offpiste.analysis.results import load
 from offpiste.analysis.small_worlds import SMALL_WORLDS as BENCHMARK
 from offpiste.config import BonusConfig
 from offpiste.errors import OffpisteError
-from offpiste.methods import METHODS
+from offpiste.methods import METHODS, base_run
 from offpiste.store.storage import Folder
 from offpiste.study.plan import Study
 from offpiste.study.trial import Trial, best_of, tune
@@ -41,18 +42,43 @@ def test_the_result_has_ten_seeds_of_each_world_and_no_variant() -> None:
     assert content["keep"] == "results"
 
 
+def test_in_a_world_without_published_results_epsilon_greedy_runs_beside_the_bonus() -> None:
+    study, _ = Trial("simhash", ("catch", "minigrid_door_key"), 1).result({})
+    assert [run.run_id for run in study.runs] == [
+        "catch/simhash/seed-0",
+        "minigrid_door_key/simhash/seed-0",
+        "minigrid_door_key/epsilon_greedy/seed-0",
+    ]
+    study, _ = Trial("epsilon_greedy", ("minigrid_door_key",), 1).result({})
+    assert len(study.runs) == 1
+
+
+@pytest.fixture
+def other_constants(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Let a test set constants of methods, which no other test is to find in the cache."""
+    base_run.cache_clear()
+    yield monkeypatch
+    base_run.cache_clear()
+
+
 def test_a_built_in_method_is_tuned_under_its_own_name_unless_its_constants_are_published(
-    monkeypatch: pytest.MonkeyPatch,
+    other_constants: pytest.MonkeyPatch,
 ) -> None:
-    trial = Trial("rnd", WORLDS, 2)
-    assert (trial.method, trial.is_tuned) == ("rnd", "small_worlds" in METHODS["rnd"].constants)
-    row = METHODS["rnd"]
-    monkeypatch.setitem(METHODS, "rnd", replace(row, constants={"atari": row.bonus}))
-    assert {run.method for run in trial.tuning(GRID)[0].runs} == {"rnd"}
-    monkeypatch.setitem(METHODS, "rnd", replace(row, constants={"atari": row.bonus, "small_worlds": row.bonus}))
-    assert trial.is_tuned
-    assert {run.variant for run in trial.result({})[0].runs} == {""}
+    assert Trial("rnd", WORLDS, 2).is_tuned
+    assert {run.variant for run in Trial("rnd", WORLDS, 2).result({})[0].runs} == {""}
     assert Trial("epsilon_greedy", WORLDS, 2).is_tuned
+    assert Trial("ez_greedy", WORLDS, 2).is_tuned  # there is no bonus to tune
+    trial = Trial("oracle_left", WORLDS, 2)
+    row = METHODS["oracle_left"]
+    for constants in ({}, {"small_worlds": row.bonus}):  # such as follow a rule, which nobody tuned
+        other_constants.setitem(METHODS, "oracle_left", replace(row, constants=row.constants | constants))
+        assert (trial.method, trial.is_tuned) == ("oracle_left", False)
+        assert {run.method for run in trial.tuning(GRID)[0].runs} == {"oracle_left"}
+    by_rule = Trial("noveld", WORLDS, 2)
+    assert not by_rule.is_tuned
+    assert by_rule.start == METHODS["noveld"].constants["small_worlds"]  # whose options are kept in tuning
+    (exact,) = {run.bonus.options["exact_frames"] for run in by_rule.tuning(GRID)[0].runs}
+    assert exact
 
 
 def finish(store: Folder, study: Study, score: float) -> None:

@@ -168,3 +168,14 @@ def test_what_a_stage_lacks_is_named() -> None:
         "s", {"games": ["catch"], "seeds": [100, 101], "methods": which_beta.arms("cts", grids["cts"], [LOW])}
     )
     assert unfinished(study, grids, {"cts": {"catch": {LOW: runs(0.0, 100)}}}) == ["catch/cts/beta=0.00082/seed-101"]
+
+
+def test_bonuses_that_nobody_tuned_get_what_every_bonus_got_on_deep_sea() -> None:
+    study = read_study(STUDIES / "which_beta" / "zoo_0_tuning.toml")
+    assert {(run.game, run.seed) for run in study.runs} == {("deep_sea_12", seed) for seed in range(100, 105)}
+    for method in ("noveld", "ngu"):
+        settings = {(r.bonus.scale, r.bonus.options["learning_rate"]) for r in study.runs if r.method == method}
+        constants = METHODS[method].constants[SMALL_WORLDS]
+        assert len(settings) == 15
+        assert (constants.scale, constants.options["learning_rate"]) in settings
+    assert {run.method for run in study.runs} == {"noveld", "ngu"}  # E3B pays within an episode alone

@@ -6,15 +6,15 @@ import sys
 import pytest
 
 from offpiste.worlds import registry
-from offpiste.worlds.games import Game
+from offpiste.worlds.games import Game, Returns
 from offpiste.worlds.scores import ReferenceScores, reference_scores
 
 asked: list[str] = []
 
 
-def made_up_scores(game: str) -> tuple[float, float]:
+def made_up_scores(game: str) -> Returns:
     asked.append(game)
-    return 0.25, 2.25
+    return Returns(0.25, 2.25)
 
 
 def test_a_score_lies_a_share_of_the_way_from_random_to_human_play() -> None:
@@ -28,7 +28,7 @@ def test_a_score_lies_a_share_of_the_way_from_random_to_human_play() -> None:
 def test_a_world_computes_its_scores_once_for_each_name_and_its_top_is_the_best_policy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    row = Game("toy_pond_N", computed_scores="tests.worlds.test_scores:made_up_scores", sizes=range(2, 5))
+    row = Game("toy_pond_N", computed_scores=made_up_scores, sizes=range(2, 5))
     monkeypatch.setitem(registry.WORLDS, "toy_pond_N", row)
     asked.clear()
     for _ in range(2):
@@ -49,8 +49,11 @@ def test_a_game_without_reference_scores_has_the_scale_of_points() -> None:
 
 def test_no_scores_are_computed_at_import() -> None:
     program = (
-        "import pkgutil\n"
-        "pkgutil.resolve_name = None\n"
+        "import sys\n"
+        "called = set()\n"
+        "sys.setprofile(lambda frame, *_: called.add(frame.f_code.co_name))\n"
         "import offpiste.worlds.scores, offpiste.worlds.registry, offpiste.methods\n"
+        "sys.setprofile(None)\n"
+        "assert '_settings' in called and 'mean_returns' not in called, called\n"  # it saw the rows being made
     )
     subprocess.run([sys.executable, "-c", program], check=True)

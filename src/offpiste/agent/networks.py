@@ -16,7 +16,10 @@ from offpiste.neural import SameConvolution, scale_pixels
 
 
 class ValueNetwork(nn.Module):
-    """Maps uint8 states [batch, stack, height, width] to logits [batch, actions, atoms]."""
+    """Maps uint8 states [batch, stack, height, width] to logits [batch, actions, atoms].
+
+    With two heads on the last hidden layer, logits are [batch, heads, actions, atoms].
+    """
 
     def __init__(
         self,
@@ -25,9 +28,11 @@ class ValueNetwork(nn.Module):
         action_count: int,
         generator: np.random.Generator,
         noise_scale: float | None = None,
+        heads: int = 1,
     ) -> None:
         super().__init__()
-        self._outputs = (action_count, config.value_atoms)
+        outputs = (action_count, config.value_atoms)
+        self._outputs = outputs if heads == 1 else (heads, *outputs)
         convolutions, features = value_network(config, state_shape)
         self.convolutions = nn.ModuleList(SameConvolution(*convolution) for convolution in convolutions)
         self.hidden = _linear(features, config.hidden_units, noise_scale)

@@ -17,7 +17,7 @@ from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.sum_tree import SumTree
 from offpiste.config import AgentConfig
 from offpiste.errors import ConfigError
-from offpiste.types import Batch
+from offpiste.types import Batch, Beyond
 
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
@@ -35,8 +35,12 @@ class Replay:
         generator: np.random.Generator,
         *,
         bootstrap_at_limit: bool = False,
+        beyond_ends: bool = False,
     ) -> None:
-        """Make an empty replay for states [stack, height, width]; batches are sampled with `generator`."""
+        """Make an empty replay for states [stack, height, width]; batches are sampled with `generator`.
+
+        With `beyond_ends`, they also hold the steps of returns that continue over the ends of episodes.
+        """
         stack_frames, height, width = state_shape
         self.added = 0
         self._capacity = agent.replay_capacity
@@ -53,6 +57,7 @@ class Replay:
         self.last_frame = np.zeros(self._capacity, np.bool_)
         """True for entries that are no steps but hold the last frame of a truncated episode."""
         self._stored = (*_COLUMNS, "last_frame") if bootstrap_at_limit else _COLUMNS
+        self._beyond_ends = beyond_ends
         self._memory: dict[str, NDArray[np.uint8]] = {}
         """The frames of the last batch of each reader."""
 
@@ -95,16 +100,18 @@ class Replay:
         ends, last_frame = self.terminal[ahead], self.last_frame[ahead]
         inside = np.cumsum(ends, axis=1) - ends == 0  # true up to and including the first end
         steps = inside & ~last_frame
+        frames = self._read_frames(numbers, reader)
         return Batch(
             indices=indices,
             numbers=numbers,
             priorities=self._tree.leaves[indices],
-            frames=self._read_frames(numbers, reader),
+            frames=frames,
             actions=self.actions[ahead].astype(np.int64),
             extrinsic=np.where(steps, self.extrinsic[ahead], np.float32(0.0)),
             intrinsic=np.where(steps, self.intrinsic[ahead], np.float32(0.0)),
             steps=steps.sum(axis=1),
             terminal=(ends & steps).any(axis=1),
+            beyond=self._beyond(indices, frames) if self._beyond_ends else None,
         )
 
     def update_priorities(self, indices: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
@@ -120,7 +127,44 @@ class Replay:
             inside = (indices - (cursor - self._n_steps)) % self._capacity >= self._n_steps + self._stack
         behind = (indices[:, None] - np.arange(1, self._stack)) % self._capacity
         valid: NDArray[np.bool_] = inside & ~self.terminal[behind].any(axis=1) & ~self.last_frame[indices]
+        if self._beyond_ends:
+            _, bootstrap = self._steps_beyond(indices)
+            valid &= self._numbers(indices) + bootstrap < self.added
         return valid
+
+    def _steps_beyond(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return where the n steps after these entries lie, ends of episodes or not, and where to bootstrap from.
+
+        That is a mask [batch, entries ahead], and how many entries ahead the state lies to bootstrap from: that of the
+        step after the n, or the last frame of an episode that was truncated on the way; beyond the mask if neither is
+        there.
+        """
+        ahead = (indices[:, None] + np.arange(self._n_steps * self._stack + 1)) % self._capacity
+        ends = np.cumsum(self.terminal[ahead], axis=1)
+        padding = ends[:, :-1].copy()  # after an end come stack - 1 blank entries
+        padding[:, self._stack - 1 :] -= ends[:, : ends.shape[1] - self._stack]
+        cut = np.cumsum(self.last_frame[ahead], axis=1) > 0
+        steps = ~cut
+        steps[:, 1:] &= padding == 0
+        count = np.cumsum(steps, axis=1)
+        stops = cut | (count > self._n_steps)
+        bootstrap = np.where(stops.any(axis=1), stops.argmax(axis=1), stops.shape[1])
+        return steps & (count <= self._n_steps), bootstrap
+
+    def _beyond(self, indices: NDArray[np.int64], frames: NDArray[np.uint8]) -> Beyond:
+        mask, bootstrap = self._steps_beyond(indices)
+        steps = mask.sum(axis=1)
+        rows, ahead = np.nonzero(mask)
+        intrinsic = np.zeros((len(indices), self._n_steps), np.float32)
+        intrinsic[np.arange(self._n_steps) < steps[:, None]] = self.intrinsic[(indices[rows] + ahead) % self._capacity]
+        next_states = frames[:, self._n_steps :]
+        (elsewhere,) = np.nonzero(bootstrap != self._n_steps)
+        if len(elsewhere):
+            next_states, first = next_states.copy(), self._numbers(indices) + bootstrap + 1 - self._stack
+            found = np.empty((len(elsewhere), *next_states.shape[1:]), np.uint8)
+            self._frames.read(first[elsewhere], self._stack, found)
+            next_states[elsewhere] = found
+        return Beyond(intrinsic, steps, next_states)
 
     def immutable(self) -> dict[str, Callable[[], bytes]]:
         """Return, by name, the parts that are written once, each as a function that packs it.

@@ -5,7 +5,7 @@ joins them, and the step of the first reward. Names of machines are left out, fo
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,9 +23,8 @@ from offpiste.errors import ConfigError, Damaged, StoreError
 from offpiste.parsing import to_dict
 from offpiste.rows import REPRODUCIBLE
 from offpiste.store import layout, parquet, records
-from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema
-from offpiste.store.bundle_writer import write_bundle
-from offpiste.store.documents import read_run
+from offpiste.store.bundle import RUNS, TABLES, Bundle, ListedRun, Manifest, RunRow, open_bundle, schema, write_bundle
+from offpiste.store.identity import read_run
 from offpiste.store.storage import Folder
 from offpiste.worlds.registry import SUITE_VERSION
 
@@ -56,26 +55,45 @@ class _Part:
     warnings: list[LoadWarning]
 
 
-def bundle_stores(stores: Sequence[str | Path | Folder], out: str | Path) -> Bundled:
-    """Write the finished runs of stores and bundles as one bundle; of two runs with one name the first is kept."""
+def bundle_stores(
+    stores: Sequence[str | Path | Folder],
+    out: str | Path,
+    without: Collection[ListedRun] = (),
+    *,
+    scalars: bool = True,
+) -> Bundled:
+    """Write the finished runs of stores and bundles as one bundle; of two runs with one name the first is kept.
+
+    `without` has the runs of other bundles, which are not to be in this one, too. Scalars are half of a bundle.
+    """
+    elsewhere = set(map(_about, without))
     folders = [store if isinstance(store, Folder) else Folder(store) for store in stores]
     parts = [_read_part(folder) for folder in folders]
     left_out = [each for part in parts for each in part.left_out]
     listed: dict[str, ListedRun] = {}
     tables = {table: [schema(table).empty_table()] for table in (RUNS, *TABLES)}
     for part in parts:
-        new = {run.name: run for run in part.listed if run.name not in listed}
+        new = {run.name: run for run in part.listed if run.name not in listed and _about(run) not in elsewhere}
         listed |= new
         for table, rows in part.tables.items():
             tables[table].append(rows.filter(pc.is_in(rows.column("run"), pa.array(new, pa.string()))))
+    if not listed and any(part.listed for part in parts):
+        raise StoreError("all finished runs are in other bundles; nothing was written")
     if not listed:
         why = f"; {left_out[0].where}: {left_out[0].message}" if left_out else ""
         locations = ", ".join(folder.location for folder in folders)
         raise StoreError(f"there is no run below {locations} to make a bundle of; nothing was written{why}")
+    if not scalars:
+        tables["scalars"] = [schema("scalars").empty_table()]
     whole = {table: pa.concat_tables(rows) for table, rows in tables.items()}
     by_name = {table: rows.take(pc.sort_indices(rows.column("run"))) for table, rows in whole.items()}  # a stable sort
     manifest = write_bundle(Path(out), [listed[name] for name in sorted(listed)], by_name, SUITE_VERSION)
     return Bundled(manifest, left_out, [each for part in parts for each in part.warnings])
+
+
+def _about(run: ListedRun) -> tuple[str, int, str, str]:
+    """Return what a run is; its digest says what came of it, and depends on the machine."""
+    return run.name, run.frames, run.protocol_fingerprint, run.method_fingerprint
 
 
 def _read_part(folder: Folder) -> _Part:

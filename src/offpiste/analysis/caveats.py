@@ -17,6 +17,10 @@ MAX_CLIPPED_SHARE = 0.1
 """Of a run's steps, those on which the bonus has the sum with the reward clipped. With more, its largest tenth is one
 number to the agent. (3% at most in our runs in the small worlds, but 43% for CTS in Noisy TV.)"""
 
+SATURATED = "values beyond the support"
+MAX_TOP_MASS = 0.05
+"""Of the second head's targets, the probability on its highest atom, in any window: what lies there looks alike."""
+
 
 @dataclass(frozen=True)
 class Note:
@@ -53,7 +57,7 @@ def notes(evidence: Evidence) -> list[Note]:
     found = [Note("mixed protocols", "all", message) for message in evidence.mixed]
     found += [*_apart(evidence), *_departures(evidence), *_readings(evidence)]
     for group in evidence.groups:
-        for look in (_thinned, _unfinished, _scoreless, _seeds, _games, _clipped):
+        for look in (_thinned, _unfinished, _scoreless, _seeds, _games, _clipped, _saturated):
             found += look(group)
     # Asked for last: to look at records is to find those that cannot be read.
     unread = [Note(warning.kind, warning.where, warning.message) for warning in evidence.records.warnings]
@@ -194,3 +198,24 @@ def _clipped(evidence: Evidence) -> Iterator[Note]:
                 f"{len(high)} of {len(found)} runs; what is clipped looks alike to the agent: lower bonus.scale"
             )
             yield Note(CLIPPED, f"{game}/{method}", message)
+
+
+def _saturated(evidence: Evidence) -> Iterator[Note]:
+    """Yield the methods whose second head would have values beyond its highest atom."""
+    two = {run.name: f"{run.game}/{run.method}" for run in evidence.runs if run.settings.get("bonus.heads") == 2}
+    if not two:
+        return  # without a look at the scalars, which takes long
+    question = "SELECT run, max(value) FROM scalars WHERE name = 'intrinsic/target_mass_high' GROUP BY run"
+    masses: dict[str, list[float]] = defaultdict(list)
+    for run, mass in zip(*evidence.records.columns(question), strict=True):
+        if run in two:
+            masses[two[run]].append(mass)
+    for where, found in masses.items():
+        high = [mass for mass in found if mass > MAX_TOP_MASS]
+        if high:
+            message = (
+                f"up to {max(high):.0%} of the intrinsic target's probability lies on the highest atom, over "
+                f"{MAX_TOP_MASS:.0%} in {len(high)} of {len(found)} runs; values there look alike to the agent: raise "
+                "bonus.value_high"
+            )
+            yield Note(SATURATED, where, message)

@@ -5,7 +5,7 @@ adds moves no call of a published one. Each family has a level of its own. A met
 whatever its scores is in neither: it would only cost the others power.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -19,7 +19,7 @@ from offpiste.analysis.names import ordered_games, title, unused
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.statements import compare_methods
-from offpiste.analysis.stats import LEVEL, Array, Comparison, Interval
+from offpiste.analysis.stats import Array, Comparison, Interval
 from offpiste.seeding import stream
 from offpiste.worlds.games import GAMES
 from offpiste.worlds.registry import SUITES
@@ -132,7 +132,7 @@ def with_calls(rows: Sequence[Contrast], calls: Sequence[Literal["better", "wors
     called: dict[Contrast, Call] = dict.fromkeys(decidable, "not shown")
     for family in ("published", "others"):
         tests = [(row, call) for row in decidable if row.family == family for call in calls]
-        rejected = _holm(getattr(row.comparison, f"p_{call}") for row, call in tests)
+        rejected = stats.holm([getattr(row.comparison, f"p_{call}") for row, call in tests])
         called |= {row: call for (row, call), shown in zip(tests, rejected, strict=True) if shown}
     return [replace(row, call=called.get(row, "not decidable")) for row in rows]
 
@@ -247,14 +247,3 @@ def _correlation(groups: stats.Groups, methods: int) -> Array:
     """Return the rank correlation of the first game with the others, for each resample."""
     ranks = [stats.mean_ranks(groups[start : start + methods]) for start in range(0, len(groups), methods)]
     return stats.mean_spearman(ranks[0], np.stack(ranks[1:]))
-
-
-def _holm(values: Iterable[float]) -> list[bool]:
-    """Return which hypotheses are rejected so that any wrong rejection has a chance of 5% at most (Holm, 1979)."""
-    p = np.array(list(values))
-    rejected = [False] * p.size
-    for done, index in enumerate(np.argsort(p, kind="stable")):
-        if p[index] > LEVEL / (p.size - done):
-            break
-        rejected[int(index)] = True
-    return rejected

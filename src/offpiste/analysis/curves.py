@@ -24,12 +24,14 @@ from offpiste.analysis.records import Records
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import finished_iterations
 from offpiste.rows import MAX_COUNT, window_steps
+from offpiste.seeding import stream
 
 MAX_WINDOWS = 50
 """Of one run in a bundle, and points of a curve that is drawn from windows."""
 EPISODES, WINDOWS = "episodes", "windows"
 """The scalars that say of how many episodes a return is the mean, and how many windows of the run a row stands for."""
 _WINDOW = ("run", "end_step")
+_BAND_RESAMPLES = 500
 Rule = Literal["mean", "mean over episodes", "mean over time", "max", "sum", "last"]
 JOINED: Mapping[str, Rule] = {
     "loss": "mean",
@@ -83,6 +85,24 @@ class Curves:
     thinned: Mapping[str, Thinned] = field(default_factory=dict)
     """By name, the runs that would be drawn from windows if these were all there."""
 
+    @property
+    def mean(self) -> stats.Array:
+        """The mean of the runs that have come so far, [points]."""
+        known = np.isfinite(self.values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(known, self.values, 0.0).sum(axis=0) / known.sum(axis=0))
+
+    def interval(self) -> stats.Array:
+        """Return the ends of the 95% bootstrap interval of the mean at each point, [2, points]; it only describes."""
+        values = np.where(np.isfinite(self.values), self.values, np.nan)
+        values = values[np.isfinite(values).any(axis=1)]  # a seed without a single number only blurs the band
+        known = np.isfinite(values).any(axis=0) if values.size else np.zeros(self.frames.size, bool)
+        ends = np.full((2, self.frames.size), np.nan)
+        if len(values) > 1:
+            generator = stream(0, f"report band {self.runs[0].game} {self.runs[0].arm}")
+            ends[:, known] = stats.curve_band(values[:, known], generator, _BAND_RESAMPLES)
+        return ends
+
 
 Points = Mapping[str, Mapping[int, float]]
 """By name of the run and number of the point, from 1."""
@@ -98,6 +118,18 @@ def cell_curves(records: Records) -> dict[tuple[str, str], Curves]:
     """Return the cells that the runs of each game and arm have found so far."""
     names, iterations, _, _, cells = finished_iterations(records)
     return _curves(records, _points(names, iterations, cells), "cells")
+
+
+def evaluation_curves(records: Records) -> dict[tuple[str, str], Curves]:
+    """Return the mean returns of whole evaluations of each game and arm, at the frames after which they were made."""
+    columns = records.columns(
+        "SELECT run, iteration, return_mean FROM iterations WHERE phase = 'evaluation' AND complete"
+    )
+    points = _points(*columns)
+    groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in records.runs:
+        groups[run.game, run.arm].append(run)
+    return {key: _from_iterations(group, points) for key, group in groups.items() if _length(points, group)}
 
 
 def joined_windows(window_count: int) -> int:
@@ -120,7 +152,7 @@ def join(rows: pa.Table, ends: NDArray[np.int64]) -> pa.Table:
     wanted = [("value", "last"), ("value", "max"), ("value", "sum"), ("value", "count")]
     wanted += [("weighted", "sum"), ("weight", "sum"), ("inverse", "sum")]
     found = table.group_by([*keys, "end_step"], use_threads=False).aggregate(wanted)  # threads would change last bits
-    last, greatest, total, count, weighted, weights, inverse = (
+    last, maximum, total, count, weighted, weights, inverse = (
         found.column(f"{name}_{what}").to_numpy().astype(np.float64) for name, what in wanted
     )
     with np.errstate(all="ignore"):
@@ -128,7 +160,7 @@ def join(rows: pa.Table, ends: NDArray[np.int64]) -> pa.Table:
             "mean": weighted / weights,
             "mean over episodes": weighted / weights,
             "mean over time": count / inverse,
-            "max": greatest,
+            "max": maximum,
             "sum": total,
         }
     rules = _rules(found)

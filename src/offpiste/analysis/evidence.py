@@ -1,6 +1,7 @@
 """The runs of stores, where they are compared and by what, with curves, scores and verdicts.
 
-Runs with a variant are tuning: they show how constants were chosen and count for nothing else. The twelve games of the
+Runs with a variant are tuning: they show how constants were chosen and count for nothing else. Of *Which β?* those that
+score what was chosen (`offpiste.analysis.which_beta`) are in no comparison either. The twelve games of the
 paper are one comparison under one protocol; any other game stands alone, for nothing puts its scores on their scale.
 Which findings are judged follows from the games: those of each benchmark that any run belongs to.
 """
@@ -24,6 +25,7 @@ from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import VERSION, Run, arms_by_protocol, differences, version_text
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
+from offpiste.analysis.which_beta import FAMILIES, FIRST_CHOOSING_SEED
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
 from offpiste.errors import RunMismatch
 from offpiste.methods import base_run
@@ -45,6 +47,8 @@ class Evidence:
     runs: tuple[Run, ...]
     """Those that test a method with its own constants, those in `apart` among them."""
     tuning: tuple[Run, ...]
+    chosen: tuple[Run, ...]
+    """Those of *Which β?* that score, in a small world, a constant that other seeds chose there."""
     horizons: dict[str, int]
     """By game, the frame at which runs are compared."""
     summaries: dict[str, Summary]
@@ -84,15 +88,16 @@ class Evidence:
     @cached_property
     def curves(self) -> dict[tuple[str, str], Curves]:
         """Training returns by game and method, of the runs that are taken together here."""
-        return return_curves(self._records_together)
+        return return_curves(self.together_records)
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Curves]:
         """Cells found, likewise."""
-        return cell_curves(self._records_together)
+        return cell_curves(self.together_records)
 
     @property
-    def _records_together(self) -> Records:
+    def together_records(self) -> Records:
+        """The records of the runs that are taken together here."""
         names = {run.name for run in self.together}
         return replace(self.records, runs=tuple(run for run in self.records.runs if run.name in names))
 
@@ -204,8 +209,8 @@ def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: i
             "load them from stores and bundles of their own"
         )
     runs = tuple(run for run in ordered if not run.variant)
-    tuning = tuple(run for run in ordered if run.variant)
-    comparisons, tried = _comparisons(runs), _comparisons(tuning)
+    tuning, chosen = _apart([run for run in ordered if run.variant])
+    comparisons, tried = _comparisons(runs), _comparisons((*tuning, *chosen))
     mixed = tuple(message for group in (*comparisons, *tried) if (message := differences(group)))
     if mixed and not allow_mixed:
         raise RunMismatch(f"{mixed[0]}. Put them in stores of their own, or compare them knowingly with --allow-mixed")
@@ -227,6 +232,7 @@ def gather(records: Records, store: str, *, allow_mixed: bool = False, frames: i
         records=records,
         runs=runs,
         tuning=tuning,
+        chosen=chosen,
         horizons=horizons,
         summaries=summaries,
         benchmarks=benchmarks,
@@ -257,6 +263,23 @@ def gather_apart(records: Records, store: str, *, frames: int | None = None) -> 
         found = gather(replace(records, runs=tuple(own)), store, frames=frames)
         apart.append(replace(found, benchmarks=(), part=part))
     return replace(gather(alike, store, frames=frames), records=records, runs=runs, apart=tuple(apart))
+
+
+def _apart(variants: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """Return runs that tune, and those that score what others of their setting, on seeds that choose, had chosen."""
+    tried = {_setting(run) for run in variants if run.seed >= FIRST_CHOOSING_SEED}
+    scores = {
+        run.name
+        for run in variants
+        if run.game in FAMILIES and run.seed < FIRST_CHOOSING_SEED and _setting(run) in tried
+    }
+    return tuple(run for run in variants if run.name not in scores), tuple(
+        run for run in variants if run.name in scores
+    )
+
+
+def _setting(run: Run) -> tuple[str, str, str]:
+    return run.game, run.protocol, run.method_fingerprint
 
 
 def _benchmarks(runs: Iterable[Run]) -> dict[str, Benchmark | None]:

@@ -1,12 +1,13 @@
 """Was every method given the same chance? What was tuned, on which game, with how many runs and which seeds."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from offpiste.analysis.choice import best_first, points_of, shares_of_resamples
+from offpiste.analysis.choice import Point, best_first, points_of, shares_of_resamples
 from offpiste.analysis.evidence import Evidence, benchmark_on
 from offpiste.analysis.names import label, ordered_methods, seeds_text, title
 from offpiste.analysis.runs import Run
@@ -108,9 +109,7 @@ def variants(evidence: Evidence) -> list[Variant]:
             own[run.seed] = evidence.score(found), found.area
     tried = []
     for (method, game), scores in sorted(groups.items()):
-        tie, benchmark = evidence.ties[game], benchmark_on(game)
-        early = benchmark is not None and benchmark.is_of_the_first_edition(method, game)
-        points = None if early else points_of(settings[method, game])
+        tie, points = evidence.ties[game], tuned_points(method, game, settings[method, game])
         shares = shares_of_resamples(scores, tie, stream(0, f"report tuning {method} {game}"), points)
         for name in best_first({variant: by_seed.values() for variant, by_seed in scores.items()}, tie, points):
             finals, areas = zip(*scores[name].values(), strict=True) if scores[name] else ((), ())
@@ -132,6 +131,13 @@ def variants(evidence: Evidence) -> list[Variant]:
 def tuned_settings(run: Run) -> dict[str, Any]:
     """Return the settings of a run in which those that are tried may differ, by dotted key."""
     return {key: value for key, value in run.settings.items() if key.startswith(("agent.", "exploration.", "bonus."))}
+
+
+def tuned_points(method: str, game: str, settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Point] | None:
+    """Return where the settings of a tuning lie on its grid; None where the first edition chose without smoothing."""
+    benchmark = benchmark_on(game)
+    early = benchmark is not None and benchmark.is_of_the_first_edition(method, game)
+    return None if early else points_of(settings)
 
 
 def _tuning(evidence: Evidence, method: str) -> Tuning:

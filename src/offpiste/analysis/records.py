@@ -4,7 +4,7 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ from offpiste.store.parquet import read_parquet
 from offpiste.store.records import check_values, schema
 
 _SQL_TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR", pa.bool_(): "BOOLEAN"}
+_SETTINGS = pa.map_(pa.string(), pa.string())
+"""All settings of a run as text, by dotted name."""
 _RUN_COLUMNS = (
     "game",
     "method",
@@ -64,14 +66,23 @@ class Tables:
             columns = ", ".join(f"{field.name} {_SQL_TYPES[field.type]}" for field in schema(table))
             self._database.execute(f"CREATE TABLE source.{table} (run VARCHAR, {columns})")
             self._database.execute(f"CREATE VIEW {table} AS FROM source.{table}")
+        self._made: dict[str, Callable[[], pa.Table]] = {}
+        """By name, how to make the tables that are computed when a query first names them."""
         self.keep(runs)
+
+    def offer(self, name: str, columns: pa.Schema, make: Callable[[], pa.Table]) -> None:
+        """Have a table that is computed when a query first names it."""
+        self._put(name, columns.empty_table())
+        self._database.execute(f"CREATE OR REPLACE VIEW {name} AS FROM source.{name}")
+        self._made[name] = make
 
     def keep(self, runs: Sequence[Run]) -> None:
         """Have no other runs than these, as they are given here."""
         dropped = {run.name for run in self._runs} - {run.name for run in runs}
         self._runs = tuple(runs)
         columns = {name: [getattr(run, name) for run in runs] for name in _RUN_COLUMNS}
-        self._put("runs", pa.table({"run": [run.name for run in runs], **columns}))
+        settings = pa.array([[(key, str(value)) for key, value in run.settings.items()] for run in runs], _SETTINGS)
+        self._put("runs", pa.table({"run": [run.name for run in runs], **columns, "settings": settings}))
         self._database.execute("CREATE OR REPLACE VIEW runs AS FROM source.runs")
         for table, files in self._files.items() if dropped else ():
             self._files[table] = {file: run for file, run in files.items() if run not in dropped}
@@ -80,7 +91,10 @@ class Tables:
     def query(self, sql: str) -> pa.Table:
         """Return the answer to a query in SQL."""
         for table in self._named_in(sql):
-            self._open(table)
+            if table in TABLES:
+                self._open(table)
+            elif table in self._made:
+                self._put(table, self._made.pop(table)())
         try:
             return self._database.sql(sql).to_arrow_table()
         except duckdb.Error:
@@ -105,7 +119,7 @@ class Tables:
         if parsed.get("error_type") == "parser":
             return []  # the query will fail with DuckDB's message
         named = set(_table_names(parsed))
-        return [table for table in TABLES if table in named or parsed.get("error")]
+        return [table for table in (*TABLES, *self._made) if table in named or parsed.get("error")]
 
     def _open(self, table: str) -> None:
         if table in self._files:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from offpiste.config import Count, fingerprint
 from offpiste.errors import ConfigError, OffpisteError, StoreError
-from offpiste.parsing import Range, from_dict
+from offpiste.parsing import Range, from_dict, known
 from offpiste.store import layout
-from offpiste.store.documents import Name, known, parse, parse_any, signed, unsigned
+from offpiste.store.documents import Name, parse, parse_any, signed, unsigned
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 

@@ -1,23 +1,33 @@
 """What stores and bundles show: their runs and records, read from one or several at once, and the verdicts on them."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from offpiste.analysis.comparisons import Contrast, every_comparison
-from offpiste.analysis.evidence import Evidence, gather
+from offpiste.analysis.curves import Curves, evaluation_curves
+from offpiste.analysis.evidence import Evidence, gather, gather_apart
 from offpiste.analysis.findings import Verdict
+from offpiste.analysis.pairs import Pairing, compare
 from offpiste.analysis.records import Records, Tables
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run, other_versions
 from offpiste.analysis.sources import Opened, read_bundle, read_store
 from offpiste.config import counted_steps
-from offpiste.errors import StoreError
+from offpiste.errors import OffpisteError, StoreError
 from offpiste.store.bundle import open_bundle
 from offpiste.store.storage import Folder
+from offpiste.worlds.scores import reference_scores
+
+_NUMBERS = ("score", "area", "normalised_score", "normalised_area")
+_SCORES = pa.schema([("run", pa.string()), *((name, pa.float64()) for name in _NUMBERS), ("counts", pa.bool_())])
+"""The columns of `scores`; `counts` says whether the run has come far enough to be compared."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,16 +42,57 @@ class Results(Records):
         return (
             f"<Results of {', '.join(self.stores)}: {len(self.runs)} runs ({done} complete), {len(games)} games, "
             f"{len(methods)} methods{warned}; see .runs, .iterations(), .episodes(), .scalars(), .cells(), "
-            ".coverage(), .comparisons(), .verdicts(), .query(sql)>"
+            ".coverage(), .scores(), .curves(game), .compare(a, b), .comparisons(), .verdicts(), .query(sql)>"
         )
 
     def evidence(self, *, allow_mixed: bool = False, frames: int | None = None) -> Evidence:
         """Return curves, scores and verdicts of the runs, compared at a frame: by default the end of the longest."""
         return gather(self, next(iter(self.stores), ""), allow_mixed=allow_mixed, frames=frames)
 
+    def scores(self) -> pa.Table:
+        """Return the numbers of each run: score and area under the training curve, in points and normalised.
+
+        In SQL this is the table `scores`. Normalised, random play is 0, and a human or the best policy 1.
+        """
+        evidence = gather_apart(self, next(iter(self.stores), ""))
+        rows = []
+        for group in evidence.groups:
+            for found in group.summaries.values():
+                scale = reference_scores(found.run.game)
+                points = [group.score(found), found.area]
+                shares = [(value - scale.random) / scale.span if scale.known else nan for value in points]
+                numbers = [value if isfinite(value) else None for value in (*points, *shares)]
+                about = {"run": found.run.name, "counts": group.counts(found)}
+                rows.append(about | dict(zip(_NUMBERS, numbers, strict=True)))
+        return pa.Table.from_pylist(rows, _SCORES)
+
     def verdicts(self) -> list[Verdict]:
         """Return the verdict on each finding of the benchmarks that the runs belong to."""
         return [verdict for found in self.evidence().verdicts.values() for verdict in found]
+
+    def compare(self, first: str, second: str) -> list[Pairing]:
+        """Return one method beside another on each game on which both have scores: differences seed by seed."""
+        return compare(self.evidence(), first, second)
+
+    def curves(
+        self, game: str, methods: Iterable[str] = (), phase: Literal["train", "evaluation"] = "train"
+    ) -> dict[str, Curves]:
+        """Return mean returns over frames on a game, by method: of all of them, or of these.
+
+        Each has `frames`, `values` of every run, their `mean` and, to draw as a band, the ends of its `interval()`.
+        """
+        evidence = self.evidence()
+        found = evidence.curves if phase == "train" else evaluation_curves(evidence.together_records)
+        wanted = set(methods)
+        for method in sorted(wanted):
+            if (game, method) not in found:
+                known = ", ".join(name for each, name in found if each == game) or "none"
+                raise OffpisteError(f"no curve of {method!r} on {game!r}; there are {known}")
+        return {
+            method: curves
+            for (each, method), curves in found.items()
+            if each == game and (not wanted or method in wanted)
+        }
 
     def comparisons(self) -> list[Contrast]:
         """Return each method beside ε-greedy, on sets of games and on single ones, corrected within its family."""
@@ -70,7 +121,9 @@ def load(store: str | Path | Folder, *beside: str | Path | Folder) -> Results:
     locations = {each.location: "bundle" if each.bundle else "store" for each in opened}
     runs = _without_duplicates(_with_progress(runs, tables), list(locations), tables.warnings)
     tables.keep(runs)
-    return Results(tuple(runs), tuple(published), locations, tables)
+    results = Results(tuple(runs), tuple(published), locations, tables)
+    tables.offer("scores", _SCORES, results.scores)
+    return results
 
 
 def _with_progress(runs: Sequence[Run], tables: Tables) -> list[Run]:
@@ -80,6 +133,7 @@ def _with_progress(runs: Sequence[Run], tables: Tables) -> list[Run]:
         for row in tables.query(
             "SELECT run, count(*) FILTER (WHERE complete AND phase = 'train') AS trained, "
             "count(*) FILTER (WHERE complete AND phase = 'evaluation') AS evaluated, "
+            "count(*) FILTER (WHERE complete AND phase = 'evaluation_extrinsic') AS by_extrinsic, "
             "coalesce(max(steps) FILTER (WHERE NOT complete AND phase = 'train'), 0) AS partial_steps, "
             "count(*) FILTER (WHERE phase = 'train' AND (isnan(return_mean) OR isinf(return_mean))) AS not_finite "
             "FROM iterations GROUP BY run"
@@ -87,9 +141,12 @@ def _with_progress(runs: Sequence[Run], tables: Tables) -> list[Run]:
     }
     found = []
     for run in runs:
-        row = progress.get(run.name, {"trained": 0, "evaluated": 0, "partial_steps": 0, "not_finite": 0})
+        row = progress.get(
+            run.name, {"trained": 0, "evaluated": 0, "by_extrinsic": 0, "partial_steps": 0, "not_finite": 0}
+        )
         size, skip = run.settings["schedule.iteration_steps"], run.settings["world.frame_skip"]
-        over = min(row["trained"], row["evaluated"]) if run.settings["schedule.evaluation_steps"] else row["trained"]
+        last = "by_extrinsic" if run.settings.get("bonus.heads") == 2 else "evaluated"
+        over = min(row["trained"], row[last]) if run.settings["schedule.evaluation_steps"] else row["trained"]
         steps = size if row["trained"] > over else row["partial_steps"]  # all of an iteration that is being evaluated
         found.append(replace(run, frames=skip * counted_steps(over, steps, size)))
         if not row["trained"] and not row["partial_steps"]:

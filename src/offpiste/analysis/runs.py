@@ -7,7 +7,7 @@ from typing import Any
 
 from offpiste.config import PROTOCOL_TABLES, RESULTS_VERSION, BonusConfig, flatten, later_defaults
 from offpiste.methods import RANDOM_PLAY
-from offpiste.store.documents import StoredRun
+from offpiste.store.identity import StoredRun
 from offpiste.worlds.registry import SUITE_VERSION
 
 PROTOCOL_KEYS = (*(f"{table}." for table in PROTOCOL_TABLES), "results_version", "suite_version")

@@ -144,6 +144,18 @@ def cells(evidence: Evidence, benchmark: Benchmark, compared: Sequence[Contrast]
     return found
 
 
+def mean_interval_of(evidence: Evidence, game: str, method: str) -> Interval | None:
+    """Return the 95% interval of the mean score of a method on a game, in points.
+
+    None where no policy is known to be the best, for then nothing bounds a score that was not seen.
+    """
+    scale, scores = reference_scores(game), evidence.normalised(game, method)
+    if "best" not in scale.player or not scores.size:
+        return None
+    found = _interval(scores, f"{game} {method}")
+    return Interval(scale.score_at(found.low), scale.score_at(found.high))
+
+
 def suites(benchmark: Benchmark) -> Mapping[str, tuple[str, ...]]:
     """Return the games of a benchmark by suite."""
     return {"tuned": (benchmark.tuned,), "hard": benchmark.hard, "easy": benchmark.easy}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from offpiste.analysis import stats
 from offpiste.analysis.stats import LEVEL, Array
 
 Solved = NDArray[np.bool_]
@@ -38,7 +39,7 @@ def mcnemar(first: Solved, second: Solved) -> float:
 
 def sign(wins: int, losses: int) -> float:
     """Return the chance of so many wins or more among fair tosses, ties left out."""
-    return float(special.bdtrc(wins - 1, wins + losses, 0.5)) if wins else 1.0
+    return stats.sign_tail(wins, wins + losses)
 
 
 def above(differences: Array, margin: float) -> float:
@@ -63,18 +64,8 @@ def min_pairs(gain: float = GAIN) -> int:
 
 
 def holm(values: Mapping[str, float], tests: int = 0) -> dict[str, bool]:
-    """Return which hypotheses are rejected so that any wrong rejection has a chance of 5% at most (Holm, 1979).
-
-    `tests` is how many there are where some have no value yet, which count as not rejected.
-    """
-    left = max(tests, len(values))
-    rejected = dict.fromkeys(values, False)
-    for name in sorted(values, key=lambda name: values[name]):
-        if values[name] > LEVEL / left:
-            break
-        rejected[name] = True
-        left -= 1
-    return rejected
+    """Return by name which hypotheses `stats.holm` rejects."""
+    return dict(zip(values, stats.holm([*values.values()], tests), strict=True))
 
 
 def _sums(differences: Array) -> Array:

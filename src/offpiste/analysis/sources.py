@@ -22,12 +22,14 @@ from offpiste.rows import LOGGED, TABLES
 from offpiste.store import layout
 from offpiste.store.attempts import read_attempts
 from offpiste.store.bundle import RUNS, Bundle
-from offpiste.store.documents import StoredRun, StoredStatus, checksum, parse, parse_run, read_run, read_status
+from offpiste.store.documents import checksum, parse
 from offpiste.store.finding import find_runs
+from offpiste.store.finished import TableFile, finished_frames, finished_tables, read_table
+from offpiste.store.identity import StoredRun, parse_run, read_run
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
 from offpiste.store.parquet import check_parquet, conform, read_parquet
 from offpiste.store.records import cells_table, schema
-from offpiste.store.run_folder import TableFile, finished_frames, finished_tables, read_table
+from offpiste.store.status import StoredStatus, read_status
 from offpiste.store.storage import Folder
 
 THREADS = 16

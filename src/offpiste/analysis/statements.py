@@ -34,10 +34,16 @@ DOES_NOT_LOSE_TO = Relation("does not lose to", "p_not_worse", "p_worse")
 def paired(scores: Scores, game: str, methods: Sequence[str]) -> Array:
     """Return the runs of methods on a game, [methods, pairs]: equal seeds side by side, then the rest in order."""
     runs = [scores.get(game, {}).get(method, {}) for method in methods]
+    keys = paired_keys(scores, game, methods)
+    return np.array([[run[key] for key in own] for run, own in zip(runs, keys, strict=True)], dtype=np.float64)
+
+
+def paired_keys(scores: Scores, game: str, methods: Sequence[str]) -> list[list[Hashable]]:
+    """Return by what the runs of each method that stand side by side are known."""
+    runs = [scores.get(game, {}).get(method, {}) for method in methods]
     common: set[Hashable] = set.intersection(*(set(run) for run in runs))
-    keys = [sorted(common) + sorted(set(run) - common) for run in runs]  # type: ignore[type-var]
     count = min(len(run) for run in runs)
-    return np.array([[run[key] for key in own[:count]] for run, own in zip(runs, keys, strict=True)], dtype=np.float64)
+    return [(sorted(common) + sorted(set(run) - common))[:count] for run in runs]  # type: ignore[type-var]
 
 
 def compare_methods(

@@ -203,10 +203,10 @@ def compare(differences: Groups, margin: float) -> Comparison:
     trials = wins + losses if len(differences) == 1 else values.size
     return Comparison(
         values,
-        p_better=_tail(wins, trials),
-        p_worse=_tail(losses, trials),
-        p_not_better=_tail(int((values < margin).sum()), values.size),
-        p_not_worse=_tail(int((values > -margin).sum()), values.size),
+        p_better=sign_tail(wins, trials),
+        p_worse=sign_tail(losses, trials),
+        p_not_better=sign_tail(int((values < margin).sum()), values.size),
+        p_not_worse=sign_tail(int((values > -margin).sum()), values.size),
     )
 
 
@@ -261,6 +261,24 @@ def min_seeds(comparisons: float = 1, games: int = 1) -> int:
     return math.ceil(math.log2(comparisons / LEVEL) / games)
 
 
+def sign_tail(wins: int, trials: int) -> float:
+    """Return the chance of so many wins or more among fair tosses."""
+    return float(special.bdtrc(wins - 1, trials, 0.5)) if wins > 0 else 1.0
+
+
+def holm(values: Sequence[float], tests: int = 0) -> list[bool]:
+    """Return which hypotheses are rejected so that any wrong rejection has a chance of 5% at most (Holm, 1979).
+
+    `tests` is how many there are where some have no p-value yet, which count as not rejected.
+    """
+    p, rejected = np.array(values), [False] * len(values)
+    for done, index in enumerate(np.argsort(p, kind="stable")):
+        if p[index] > LEVEL / (max(tests, p.size) - done):
+            break
+        rejected[int(index)] = True
+    return rejected
+
+
 def improvement_after(scores: Array, difference: float) -> float:
     """Return the chance that a run raised by a difference beats another run of the same method."""
     raised, other = (scores + difference)[:, None], scores[None, :]
@@ -278,11 +296,6 @@ def doubled_ranks(values: Array) -> NDArray[np.int64]:
     counts = counts.reshape(-1, distinct.size)
     ranks = np.take_along_axis(2 * counts.cumsum(axis=-1) - counts + 1, numbers, axis=-1)
     return np.asarray(ranks.reshape(values.shape), dtype=np.int64)
-
-
-def _tail(wins: int, trials: int) -> float:
-    """Return the chance of so many wins or more among fair tosses."""
-    return float(special.bdtrc(wins - 1, trials, 0.5)) if wins > 0 else 1.0
 
 
 @cache

@@ -11,13 +11,14 @@ own          the best of the two finalists of a first stage, over the runs of bo
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from offpiste.analysis.choice import Point, best_first, smoothed
+from offpiste.analysis.runs import Run
 from offpiste.analysis.small_worlds import EASY, SMALL_WORLDS, TUNED
 from offpiste.analysis.stats import Interval, proportion_interval
 from offpiste.analysis.summary import LEARNED, Summary
@@ -32,7 +33,7 @@ CONTROLS = (BLANK, PASSIVE)
 _ROOMS = ("four_rooms", "noisy_tv", *CONTROLS)
 FAMILIES = {world: "rooms" if world in _ROOMS else world for world in (*SMALL_WORLDS.games, *CONTROLS)}
 """By world; worlds on one map are one family."""
-EPISODIC = ("oracle_episodic",)
+EPISODIC = ("oracle_episodic", "e3b")
 """Methods that only pay within an episode. Deep Sea never revisits, so a choice there says nothing about them."""
 WITHOUT_BONUS = ("epsilon_greedy", "noisy_nets", "ez_greedy")
 """On Deep Sea they score 0 with any setting, so nothing is transferred from there; they have a default instead."""
@@ -88,12 +89,19 @@ class Score:
 
 def tables(summaries: Iterable[Summary], places: Mapping[Key, Point]) -> dict[str, dict[str, dict[Point, Runs]]]:
     """Return by method its finished runs at the points of its grid, whatever their names; others are left out."""
+    return placed(summaries, lambda run: places.get((run.method, run.protocol, run.method_fingerprint)))
+
+
+def placed(
+    summaries: Iterable[Summary], place: Callable[[Run], Point | None]
+) -> dict[str, dict[str, dict[Point, Runs]]]:
+    """Return by method its finished runs that have a place on a grid; others are left out."""
     found: dict[str, dict[str, dict[Point, dict[int, tuple[float, float]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
     )
     for summary in summaries:
         run = summary.run
-        point = places.get((run.method, run.protocol, run.method_fingerprint))
+        point = place(run)
         numbers = np.array([summary.evaluation, summary.area])
         if point is None or not run.complete or not np.isfinite(numbers).all():
             continue

@@ -14,14 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from offpiste.analysis.choice import Point
 from offpiste.analysis.findings import BASELINE, MARGIN
 from offpiste.analysis.seed_tests import above, gains_less, holm, mcnemar, sign_flip
 from offpiste.analysis.small_worlds import EASY, HARD, NOISY, ORACLE
 from offpiste.analysis.stats import Array
 from offpiste.analysis.summary import LEARNED
-from offpiste.analysis.which_beta import BLANK, CONTROLS, PASSIVE, Kind, Runs, Table, choices, is_defined, score
-from offpiste.worlds.registry import SUITES
+from offpiste.analysis.which_beta import BLANK, PASSIVE, Kind, Runs
 
 Part = Literal["today", "later"]
 PRIMARY: Mapping[Part, tuple[str, ...]] = {
@@ -31,6 +29,9 @@ PRIMARY: Mapping[Part, tuple[str, ...]] = {
 """Bonuses under test, by family."""
 ON_INVERSE_DYNAMICS = ("icm", "e3b", "ngu")
 """Of these, whose features are learned by predicting actions; the others pay for what a frame looks like."""
+ON_APPEARANCE = ("cts", "pixelcnn", "rnd", "rnd_released", "simhash", "noveld", ORACLE)
+"""Methods that Noisy TV is held beside its blank form for, the oracle among them; for those on inverse dynamics, beside
+its passive form."""
 WITHIN_EPISODES = ("e3b", "noveld", "ngu")
 """Of these, which pay within an episode, alone or among others."""
 NEEDS_DEPTH = ("four_rooms", "key_door", "wallpaper")
@@ -70,9 +71,7 @@ class Finding:
 def judge(finding: Finding, scored: Scored, part: Part, seeds: Collection[int] | None = None) -> dict[str, Answer]:
     """Return the answer to each claim of a finding; those whose runs are missing are not answered."""
     claims = [*finding.claims(scored, part, finding.seeds if seeds is None else seeds)]
-    shown = holm({claim.label: claim.p_for for claim in claims}, finding.tests(part))
-    refuted = holm({claim.label: claim.p_against for claim in claims}, finding.tests(part))
-    return {name: "yes" if shown[name] else "no" if refuted[name] else "inconclusive" for name in shown}
+    return _answers({claim.label: (claim.p_for, claim.p_against) for claim in claims}, finding.tests(part))
 
 
 def gains(scored: Scored, part: Part, world: str, kind: Kind, seeds: Collection[int]) -> dict[str, Answer]:
@@ -80,29 +79,13 @@ def gains(scored: Scored, part: Part, world: str, kind: Kind, seeds: Collection[
 
     No means that a gain of 0.25 is excluded, which takes more than ten seeds.
     """
-    found = {
-        bonus: tuple(
-            _scores(scored, key, seeds) >= LEARNED for key in ((bonus, world, kind), (BASELINE, world, "default"))
-        )
-        for bonus in PRIMARY[part]
-        if _there(scored, ((bonus, world, kind), (BASELINE, world, "default")))
-    }
-    shown = holm({bonus: mcnemar(own, baseline) for bonus, (own, baseline) in found.items()}, len(PRIMARY[part]))
-    refuted = holm({bonus: gains_less(own, baseline) for bonus, (own, baseline) in found.items()}, len(PRIMARY[part]))
-    return {bonus: "yes" if shown[bonus] else "no" if refuted[bonus] else "inconclusive" for bonus in found}
-
-
-def scored_runs(records: Mapping[str, Table], published: Mapping[str, Point], seeds: Collection[int]) -> Scored:
-    """Return the runs of every method on every world by each way of choosing, where all seeds are there."""
-    found: dict[tuple[str, str, Kind], Runs] = {}
-    for method, table in records.items():
-        for world in (*SUITES["small_worlds"], *CONTROLS):
-            if not is_defined(method, world):
-                continue
-            for kind, point in choices(method, table, world, published.get(method)).items():
-                if own := score(table, world, point, seeds):
-                    found[method, world, kind] = own.runs
-    return found
+    found = {}
+    for bonus in PRIMARY[part]:
+        keys = ((bonus, world, kind), (BASELINE, world, "default"))
+        if _there(scored, keys):
+            own, baseline = (_scores(scored, key, seeds) >= LEARNED for key in keys)
+            found[bonus] = mcnemar(own, baseline), gains_less(own, baseline)
+    return _answers(found, len(PRIMARY[part]))
 
 
 def _transferred_beats_baseline(scored: Scored, part: Part, seeds: Collection[int]) -> Iterator[Claim]:
@@ -211,6 +194,12 @@ FINDINGS = (
         _episodic_bonuses_beat_lifelong_ones,
     ),
 )
+
+
+def _answers(values: Mapping[str, tuple[float, float]], tests: int) -> dict[str, Answer]:
+    """Return the answers by their p-values for and against, each direction corrected for all tests."""
+    shown, refuted = (holm({name: pair[way] for name, pair in values.items()}, tests) for way in (0, 1))
+    return {name: "yes" if shown[name] else "no" if refuted[name] else "inconclusive" for name in values}
 
 
 def _there(scored: Scored, keys: Collection[tuple[str, str, str]]) -> bool:

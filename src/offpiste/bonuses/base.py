@@ -5,13 +5,14 @@ learn while it observes, because a pseudo-count is the change that an update cau
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from offpiste.errors import ConfigError, kind_of
+from offpiste.errors import ConfigError, NotFinite, kind_of
 from offpiste.field_docs import show_fields
 from offpiste.types import Batch, Transition
 
@@ -25,9 +26,11 @@ __all__ = [
     "PaysFor",
     "Product",
     "Scope",
+    "ScoringBonus",
     "Transition",
     "fault_of_scalars",
     "options_class",
+    "scores",
     "warm_up_steps",
 ]
 
@@ -93,7 +96,7 @@ class Bonus(Protocol):
     - `Options`: a frozen dataclass whose field docstrings document the options; a bonus without it has none;
     - `measures_visits` (default True): the bonus of a frame falls as the frame is observed again and again;
     - `scope` (default "lifelong"): it stays low in later episodes; "episodic", it comes back in the next episode;
-      "both", it comes back in part;
+      "both", it falls within the episode and over the run;
     - `can_be_negative` (default False);
     - `warm_up_steps` (default 0): so many first steps are observed and not paid, as running statistics must settle;
     - `pays_for`: "state" or "next_state", for whose novelty it pays; where it is declared, `check-bonus` tests it.
@@ -142,15 +145,42 @@ class LearningBonus(Bonus, Protocol):
 
 
 @runtime_checkable
+class ScoringBonus(Bonus, Protocol):
+    """A bonus that can also score steps of the replay, for `bonus.when = "sample"`."""
+
+    def score(self, batch: Batch) -> NDArray[np.float32]:
+        """Return [batch, n]: what `observe` would return now for each of the n steps, before it learns from them.
+
+        It must change nothing and draw no random numbers; what it returns beyond `batch.steps` is ignored.
+        """
+
+
+@runtime_checkable
 class LoggingBonus(Bonus, Protocol):
     """A bonus that also logs scalars, for example a loss."""
 
-    def scalars(self) -> Mapping[str, float]:
+    def scalars(self) -> Mapping[str, float | Sequence[float]]:
         """Return finite numbers by name, of the last step observed or of what `state()` holds.
 
-        Called at the end of each window of training; it must change nothing and draw no random numbers. A number that
-        is not defined yet is left out.
+        Called at the end of each window of training; it must change nothing and draw no random numbers. Of a list, as
+        of the losses of the last steps, the mean is recorded. A number that is not defined yet is left out, and so is
+        an empty list.
         """
+
+
+def scores(bonus: ScoringBonus, batch: Batch) -> NDArray[np.float32]:
+    """Return the intrinsic rewards [batch, n] of a batch as a bonus scores them now, 0 after the end of the episode."""
+    found = np.asarray(bonus.score(batch))
+    if found.shape != batch.intrinsic.shape or found.dtype.kind not in "fiu":
+        raise NotFinite(
+            f"score must return numbers of shape {batch.intrinsic.shape}, one for each step of the batch, got "
+            f"{found.dtype} of shape {found.shape}"
+        )
+    inside = np.arange(found.shape[1]) < batch.steps[:, None]
+    found = np.where(inside, found, 0.0)
+    if not (np.abs(found) <= MAX_INTRINSIC).all():  # `not <=` also catches NaN
+        raise NotFinite("score must return finite numbers in float32; look for divisions by 0 and roots below 0")
+    return found.astype(np.float32)
 
 
 def fault_of_scalars(scalars: Any) -> str | None:
@@ -160,8 +190,9 @@ def fault_of_scalars(scalars: Any) -> str | None:
     for name, value in scalars.items():
         if not isinstance(name, str):
             return f"the names of scalars() must be str, got {name!r} ({kind_of(name)}); name each number by a str"
-        if isinstance(value, bool) or not isinstance(value, float | int):
-            return f"scalars()[{name!r}] must be a float, got {kind_of(value)}; return float(...)"
-        if not math.isfinite(value):
-            return f"scalars()[{name!r}] must be finite, got {value}; leave out a number that is not defined yet"
+        for number in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, bool) or not isinstance(number, float | int):
+                return f"scalars()[{name!r}] must be a float, got {kind_of(number)}; return float(...)"
+            if not math.isfinite(number):
+                return f"scalars()[{name!r}] must be finite, got {number}; leave out a number that is not defined yet"
     return None

@@ -46,17 +46,12 @@ class Rnd:
 
     def __init__(self, options: RndOptions, context: Context) -> None:
         self._distillation = Distillation(options, context)
-        self._observed = 0
-        self._mean = np.zeros(context.frame_shape)
-        self._squares = np.zeros(context.frame_shape)
+        self._pixels = PixelStatistics(context.frame_shape)
 
     def observe(self, transition: Transition) -> float:
         """Return the predictor's squared error on the newest frame, then train it on that."""
-        frame = transition.frame
-        self._observed += 1
-        self._mean, self._squares = welford(self._mean, self._squares, frame, self._observed)
-        deviation = np.maximum(np.sqrt(self._squares / self._observed), _MIN_DEVIATION)
-        return self._distillation.learn(normalise(frame, self._mean, deviation))
+        self._pixels.observe(transition.frame)
+        return self._distillation.learn(self._pixels.normalise(transition.frame))
 
     def scalars(self) -> dict[str, float]:
         """Return the predictor's loss on the last frame."""
@@ -64,12 +59,38 @@ class Rnd:
 
     def state(self) -> dict[str, Any]:
         """Return both networks, Adam's moments and the statistics as plain arrays."""
-        statistics = {"observed": self._observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
-        return self._distillation.state() | statistics
+        return self._distillation.state() | self._pixels.state()
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
         self._distillation.load_state(state)
+        self._pixels.load_state(state)
+
+
+class PixelStatistics:
+    """The running mean and standard deviation of each pixel, by which frames are normalised."""
+
+    def __init__(self, frame_shape: tuple[int, int]) -> None:
+        self._observed = 0
+        self._mean = np.zeros(frame_shape)
+        self._squares = np.zeros(frame_shape)
+
+    def observe(self, frame: NDArray[np.uint8]) -> None:
+        """Count a frame."""
+        self._observed += 1
+        self._mean, self._squares = welford(self._mean, self._squares, frame, self._observed)
+
+    def normalise(self, frame: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return a frame by the statistics so far."""
+        deviation = np.maximum(np.sqrt(self._squares / self._observed), _MIN_DEVIATION)
+        return normalise(frame, self._mean, deviation)
+
+    def state(self) -> dict[str, Any]:
+        """Return the statistics as plain arrays."""
+        return {"observed": self._observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore from `state()`."""
         self._observed = state["observed"]
         self._mean, self._squares = state["mean"].copy(), state["squares"].copy()
 
@@ -150,9 +171,18 @@ class Distillation:
         """Return ‖f̂ - f‖² on a normalised frame, then take one step on its mean over the features."""
         self._input[0, 0] = frame
         x = torch.from_numpy(self._input).to(self._device)
-        distance = (self.predictor(x) - self.target(x)).square().sum()
+        return self._descend((self.predictor(x) - self.target(x)).square().sum())
+
+    def learn_second(self, first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[float, float]:
+        """Return ‖f̂ - f‖² on two normalised frames, by the same weights, then take one step on the second."""
+        frames = np.stack([first, second])[:, None].astype(np.float32)
+        x = torch.from_numpy(frames).to(self._device)
+        distances = (self.predictor(x) - self.target(x)).square().sum(1)
+        return float(distances[0].item()), self._descend(distances[1])
+
+    def _descend(self, distance: Tensor) -> float:
         self._optimizer.zero_grad()
-        (distance / self.features).backward()
+        (distance / self.features).backward()  # type: ignore[no-untyped-call]
         adam_step(self._optimizer)
         summed = float(distance.item())
         self.loss = summed / self.features
@@ -178,13 +208,18 @@ class Distillation:
 
 
 class FeatureNetwork(nn.Module):
-    """Maps a normalised frame [1, 1, height, width] to features, through `hidden_layers` linear layers."""
+    """Maps frames [batch, channels, height, width] to features, through `hidden_layers` linear layers."""
 
     def __init__(
-        self, frame_shape: tuple[int, int], features: int, hidden_layers: int, generator: np.random.Generator
+        self,
+        frame_shape: tuple[int, int],
+        features: int,
+        hidden_layers: int,
+        generator: np.random.Generator,
+        channels: int = 1,
     ) -> None:
         super().__init__()
-        channels, size = 1, frame_shape
+        size = frame_shape
         self.convolutions = nn.ModuleList()
         for width, kernel, stride in _LAYERS:
             self.convolutions.append(SameConvolution(channels, width, kernel, stride, size))
@@ -194,9 +229,9 @@ class FeatureNetwork(nn.Module):
         initialise(self, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features, [1, features]."""
+        """Return the features, [batch, features]."""
         for convolution in self.convolutions:
-            x = functional.leaky_relu(convolution(x), 0.2)  # [1, channels, height, width]
+            x = functional.leaky_relu(convolution(x), 0.2)  # [batch, channels, height, width]
         x = x.permute(0, 2, 3, 1).flatten(1)  # the memory layout of channels_last, so nothing is copied
         *hidden, head = self.linears
         for linear in hidden:

@@ -34,9 +34,10 @@ GROUPS = {
         "watch": ("watch", "write a video of one episode of a run"),
         "eval": ("eval", "play episodes with the newest weights of a run"),
     },
-    "Your bonus": {
+    "Your bonus or world": {
         "check-bonus": ("check_bonus", "check that a bonus keeps the contract, and say what is wrong"),
         "try": ("try_bonus", "tune and run a bonus in the small worlds, beside the others"),
+        "check-world": ("check_world", "check that an environment can be a world, and say what is wrong"),
         "methods": ("methods", "list the exploration methods, or show one"),
         "games": ("games", "list the games and worlds"),
     },

@@ -1,13 +1,14 @@
 """`offpiste check-bonus`: check that a bonus keeps the contract of `offpiste.Bonus`."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import tyro
 
 from offpiste.cli.bonus_options import set_options, take
+from offpiste.methods import choose
 from offpiste.parsing import read_settings
 
 
@@ -25,6 +26,8 @@ class Arguments:
     """TOML file with options of the bonus, one `name = value` per line; the others keep their defaults."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """Observe a tenth of the Atari games, and do not restore it in a new process: enough while you write it."""
+    counts: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Check nothing; show in a minute how far it follows true visit counts, along random episodes in Four Rooms."""
     taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """Options from the command line, which override the file."""
 
@@ -43,6 +46,9 @@ def main(arguments: Arguments) -> int:
     kind = find(arguments.bonus)
     options = read_settings(arguments.options) if arguments.options else {}
     set_options(options, arguments.taken, arguments.bonus)
+    if arguments.counts:
+        print(_beside_counts(arguments.bonus, options))
+        return 0
     hint = "" if arguments.quick else "; --quick takes a tenth of the Atari steps"
     print(f"checking {arguments.bonus}{hint}", file=sys.stderr, flush=True)
     report = check_bonus(
@@ -57,6 +63,24 @@ def main(arguments: Arguments) -> int:
     return 0 if report.passed else 1
 
 
+def _beside_counts(bonus: str, options: Mapping[str, Any]) -> str:
+    """Return how far a bonus follows true counts, with the constants of its method where there is one."""
+    from offpiste.bonuses.contract.play import ROOMS
+    from offpiste.bonuses.contract.true_counts import BLOCK_STEPS, STEPS, true_counts
+
+    config = choose(bonus=bonus)[1].bonus_on(ROOMS)
+    found = true_counts(replace(config, options={**config.options, **options}))
+    return "\n".join(
+        (
+            f"{bonus} over {STEPS:,} random steps in Four Rooms",
+            f"rank correlation with 1/√visits of the {found.pays_for.replace('_', ' ')}",
+            f"  over the run         {found.lifelong:5.2f}",
+            f"  within {BLOCK_STEPS} steps     {found.near_in_time:5.2f}",
+            f"  within the episode   {found.episodic:5.2f}",
+        )
+    )
+
+
 def _show(share: float) -> None:
     """Overwrite the line of progress."""
     print(f"\r{share:4.0%}" if share < 1.0 else "\r\x1b[K", end="", file=sys.stderr, flush=True)
@@ -69,6 +93,7 @@ def agent_step_milliseconds() -> float:
 
     import numpy as np
 
+    from offpiste.agent.mixing import targets
     from offpiste.agent.rainbow import Rainbow
     from offpiste.bonuses.contract.specimen import as_in_a_run
     from offpiste.config import RunConfig
@@ -91,7 +116,7 @@ def agent_step_milliseconds() -> float:
         steps=np.full(size, steps),
         terminal=np.zeros(size, np.bool_),
     )
-    returns = np.zeros(size, np.float32)
+    wanted = targets(batch, config.bonus, config.agent.discount, factor=1.0)
 
     def median_milliseconds(work: Callable[[], object], times: int) -> float:
         taken = []
@@ -102,6 +127,6 @@ def agent_step_milliseconds() -> float:
         return 1e3 * float(np.median(taken))
 
     with as_in_a_run():
-        update = median_milliseconds(lambda: agent.learn(batch, returns), 7)
+        update = median_milliseconds(lambda: agent.learn(batch, wanted), 7)
         act = median_milliseconds(lambda: agent.greedy_action(batch.frames[0, :stack]), 30)
     return act + update / config.agent.update_period_steps

@@ -105,7 +105,7 @@ def main(arguments: Arguments) -> int:
 
 
 def about() -> str:
-    """Return what to watch, in lines as wide as the grids: the moving picture of it is shown on phones, too."""
+    """Return what to watch, in lines no wider than the grids, since its GIF is shown on phones, too."""
     return (
         f"Deep Sea: the goal ◆ is {SIZE} right actions away. Of {2**SIZE:,}\n"
         "random episodes one reaches it. Watch how far each agent\n"

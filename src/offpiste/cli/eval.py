@@ -24,6 +24,8 @@ class Arguments:
     """Use the weights saved after this iteration instead of the newest."""
     device: str = "cpu"
     """cpu, cuda or cuda:N; may differ from where the run was trained."""
+    trust_world: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Import the world that the run names even if it is not one of ours. Its module may run any code."""
 
 
 def main(arguments: Arguments) -> int:
@@ -34,7 +36,15 @@ def main(arguments: Arguments) -> int:
         raise ConfigError(f"--episodes must be > 0, got {arguments.episodes}")
     returns = []
     folder = Folder(arguments.run)
-    plays = evaluate(folder, arguments.episodes, arguments.seed, arguments.iteration, arguments.device, warn)
+    plays = evaluate(
+        folder,
+        arguments.episodes,
+        arguments.seed,
+        arguments.iteration,
+        arguments.device,
+        warn,
+        trust_world=arguments.trust_world,
+    )
     for number, played in enumerate(plays, 1):
         returns.append(played.game_return)
         print(f"episode {number}: return {played.game_return:g} in {played.steps:,} steps", flush=True)

@@ -13,7 +13,7 @@ class Arguments:
     """List the twelve games of the paper and the worlds outside the ALE, with the scores of a random policy and of a
     human or the optimal policy.
 
-    Any other ALE game for one player can be trained, too.
+    Any other ALE game for one player can be trained, too, and any environment of gymnasium; see check-world.
     """
 
     every: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -27,7 +27,7 @@ def main(arguments: Arguments) -> int:
 
         print("\n".join(known_games()))
         return 0
-    print(f"{'game':<18} {'suite':<11} {'random':>8} {'human/best':>10}  rooms and cells counted by")
+    print(f"{'game':<21} {'suite':<14} {'random':>8} {'human/best':>10}  cells counted by")
     for game in WORLDS.values():
         location = game.location
         counted_by = "coarse frame"
@@ -38,5 +38,5 @@ def main(arguments: Arguments) -> int:
         random, top = (
             f"{score:z,.{digits}f}".replace("-", "−") if scores.known else "–" for score in (scores.random, scores.top)
         )
-        print(f"{game.name:<18} {game.suite or '–':<11} {random:>8} {top:>10}  {counted_by}")
+        print(f"{game.name:<21} {game.suite or '–':<14} {random:>8} {top:>10}  {counted_by}")
     return 0

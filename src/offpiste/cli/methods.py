@@ -96,12 +96,19 @@ def _detail(name: str) -> Iterator[str]:
         tuned = method.constants[SMALL_WORLDS]
         constants = ", ".join([f"β {plain(tuned.scale)}", *([_set(tuned)] if tuned.options else [])])
         about.append(("tuned on Deep Sea", constants))
-    yield from (f"  {line}" for line in _columns(about))
+    yield from _facts(about)
     if bonus.name != "none":
         yield ""
         yield from _wrapped(inspect.getdoc(kind) or "The class has no docstring.", "  ")
         yield ""
         yield from _options(options_class(kind), bonus.options)
+
+
+def _facts(about: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield names and values in two columns, long values over several lines."""
+    start = 4 + max(len(name) for name, _ in about)
+    for name, value in about:
+        yield from textwrap.wrap(value, _WIDTH, initial_indent=f"  {name}".ljust(start), subsequent_indent=" " * start)
 
 
 def _named(name: str) -> tuple[str, Method]:

@@ -18,8 +18,9 @@ NEEDED = ("duckdb", "jinja2", "matplotlib", "scipy")
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write a report on all runs below a folder: a self-contained index.html, figures as PDF and PNG, tables as CSV.
-    Unfinished runs are included, and marked; runs that were not made alike are shown, but not compared.
+    """Write a report on all runs below a folder: a self-contained index.html, a page for each run, figures as PDF and
+    PNG, tables as CSV. Unfinished runs are included, and marked; runs that were not made alike are shown, but not
+    compared.
     """
 
     store: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
@@ -30,8 +31,12 @@ class Arguments:
     """Folder for the report; an older report there is overwritten."""
     frames: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Compare runs at this frame instead of at the end of the longest complete run."""
+    about: Annotated[str, tyro.conf.arg(metavar="METHOD")] = ""
+    """Begin with this method: its verdict, its tuning, and its curves and maps beside those that matter to it."""
     allow_mixed: tyro.conf.FlagCreatePairsOff[bool] = False
     """Pool runs whose settings differ, and list the differences; otherwise each method is shown by itself."""
+    world: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORLD [WORLD ...]")] = ()
+    """Worlds of yours whose declared returns the report is to use, as module:World; their code is imported."""
 
 
 def main(arguments: Arguments) -> int:
@@ -44,13 +49,17 @@ def main(arguments: Arguments) -> int:
     if arguments.out == Arguments.out:
         refuse_link(Path(arguments.out))
     from offpiste.report.page import build
+    from offpiste.worlds.registry import load
 
+    for name in arguments.world:
+        load(name)
     report = build(
         arguments.store,
         arguments.out,
         beside=arguments.beside,
         allow_mixed=arguments.allow_mixed,
         frames=arguments.frames,
+        about=arguments.about,
     )
     say(" ".join(report.lead))
     if report.notes:

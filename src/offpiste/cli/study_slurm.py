@@ -49,7 +49,7 @@ class Slurm:
     def main(self) -> int:
         """Write the file, and submit it if asked to."""
         from offpiste.study.here import file_hash
-        from offpiste.study.slurm import Batch, jobs_of, script
+        from offpiste.study.slurm import JobArray, jobs_of, script
 
         content = Path(self.file).read_bytes()
         study, store = load_bonuses(read_study(self.file)), Folder(self.store)
@@ -68,9 +68,9 @@ class Slurm:
         if not left:
             print("nothing is left to submit")
             return 0
-        batch = Batch(jobs, self.slots, self.time, left, self.at_once, self.sbatch)
+        array = JobArray(jobs, self.slots, self.time, left, self.at_once, self.sbatch)
         path, accept = str(Path(self.file).absolute()), self.accept_version
-        text = script(study, batch, path, file_hash(content), location, accept_version=accept)
+        text = script(study, array, path, file_hash(content), location, accept_version=accept)
         status.put_file(store, study.name, content)  # so a node sees that it shares the store
         put_count(store, study.name, jobs)
         stopped = status.stop_requested(store, study.name)

@@ -60,6 +60,7 @@ def defaults(argv: Sequence[str]) -> tuple[list[str], Arguments]:
     if method is not None and method not in METHODS and bonus is None:
         bonus = file_bonus
     game = _last(argv, "--game") or _text(settings, "game") or RunConfig().game
+    registry.load(game)  # its own settings
     base = base_run(game, method, bonus)
     run = from_dict(RunConfig, settings, base=base)
     options = copy.deepcopy(run.bonus.options)
@@ -71,7 +72,6 @@ def defaults(argv: Sequence[str]) -> tuple[list[str], Arguments]:
 def main(arguments: Arguments) -> int:
     """Train, and show the progress."""
     config = arguments.run
-    registry.check_game(config.game)
     if arguments.print_config:
         print(to_toml(config), end="")
         return 0
@@ -85,14 +85,18 @@ def main(arguments: Arguments) -> int:
     if not arguments.quiet:
         print(message, file=sys.stderr)
         if finished:
-            print("\n".join(_next_commands(folder.location, Folder(arguments.out).location)), file=sys.stderr)
+            commands = next_commands(config, folder.location, Folder(arguments.out).location)
+            print("\n".join(commands), file=sys.stderr)
     return 0 if finished else STOPPED_EARLY
 
 
-def _next_commands(run: str, out: str) -> Iterator[str]:
-    """Yield what to do with a finished run."""
-    yield f"  {shell_line(['offpiste', 'watch', run, '--out', 'episode.mp4'])}"
-    yield f"  {shell_line(['offpiste', 'report', out, '--out', 'report'])}"
+def next_commands(config: RunConfig, run: str, out: str) -> Iterator[str]:
+    """Yield what to do with a finished run; whoever trained it trusts the code that it names."""
+    own_world = not registry.is_ours(config.game)
+    trust = ["--trust-world"] * own_world + ["--trust-bonus"] * (":" in config.bonus.name)
+    world = ["--world", config.game] * own_world
+    yield f"  {shell_line(['offpiste', 'watch', run, *trust, '--out', 'episode.mp4'])}"
+    yield f"  {shell_line(['offpiste', 'report', out, *world, '--out', 'report'])}"
 
 
 def _last(argv: Sequence[str], name: str) -> str | None:

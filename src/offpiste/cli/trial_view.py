@@ -1,8 +1,9 @@
-"""The result of a trial as a table for a terminal, and what to be warned of."""
+"""The result of a trial as tables for a terminal, and what to be warned of."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from offpiste.analysis.beta_curves import FIRST_K, LAST_K, BetaCurve
 from offpiste.analysis.caveats import CLIPPED, Note
 from offpiste.analysis.names import title
 from offpiste.analysis.scores import Cell
@@ -33,6 +34,26 @@ def lines(method: str, profile: Sequence[Cell], *, published: bool) -> Iterator[
     yield "published bonuses. Results in these worlds may not carry over to Atari."
     if not published:
         yield "No published results are installed, so the other columns are empty."
+
+
+def beta_lines(curves: Sequence[BetaCurve], scales: Sequence[float]) -> Iterator[str]:
+    """Yield a table of the method's score in each world over k, with the k that were chosen marked."""
+    steps = range(FIRST_K, LAST_K + 1)
+    middle = scales[-FIRST_K]
+    yield f"Score over k, in half-decades of β around {middle:g} ({scales[0]:g} to {scales[-1]:g})"
+    yield f"{'':<15}" + "".join(f"{k:>7} " for k in steps) + "   β = 0"
+    for curve in curves:
+        name = curve.title + (", area" if curve.measure == "area" else "")
+        cells = "".join(_marked(curve, k) for k in steps)
+        yield f"{name:<15}{cells}{_shown(curve.without):>8}"
+    yield "[ ]: the world's own choice, by one or two seeds of each β; *: Deep Sea's."
+    yield "In easy worlds it is the area under the training curve."
+
+
+def _marked(curve: BetaCurve, k: int) -> str:
+    mean = curve.means.get(k)
+    shown = f"[{_shown(mean)}]" if curve.chosen.get("own") == k else f" {_shown(mean)} "
+    return f"{shown}{'*' if curve.chosen.get('transferred') == k else ' '}".rjust(8)
 
 
 def warnings(method: str, notes: Sequence[Note]) -> Iterator[str]:

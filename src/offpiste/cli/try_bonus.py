@@ -17,18 +17,23 @@ from offpiste.errors import ConfigError, OffpisteError, did_you_mean
 from offpiste.methods import METHODS
 from offpiste.parsing import parse_value
 from offpiste.study.plan import Study, load_bonuses
-from offpiste.worlds.registry import SUITES
+from offpiste.worlds.registry import SUITES, is_ours, load
 
 RESULTS = Path("results") / "small_worlds"
 _SCALE = "--bonus.scale"
+BESIDE = "-sensitivity"
+"""What the store of seven β in each world is called by, beside the trial's, in which a report would take them for more
+tuning than others had."""
+_SUITES = ("small_worlds", "small_hard", "small_easy", "minigrid_small")
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Try a bonus in eight small worlds: tune it in the first, with fifteen settings and five seeds each; run it in
     all of them with ten seeds; and compare it with the published methods, in a table and a report. The same command
-    resumes a trial. Options are set as in training, with --bonus.options.OPTION VALUE; --bonus.scale sets β and leaves
-    out the tuning. Exit code 0: the trial is done; 75: stopped before that; 1: an error.
+    resumes a trial. With --sensitivity it also tries seven β in each world, and shows the score over β. Options are set
+    as in training, with --bonus.options.OPTION VALUE; --bonus.scale sets β and leaves out the tuning. Exit code 0: the
+    trial is done; 75: stopped before that; 1: an error.
     """
 
     bonus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BONUS")]
@@ -38,9 +43,11 @@ class Arguments:
     seeds: int = 10
     """Seeds in each world."""
     worlds: tuple[str, ...] = ()
-    """The small worlds to run it in, by name; all eight by default."""
+    """Worlds or suites by name, gymnasium:ID, or module:World of yours; the eight small ones by default."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """One hard world, Four Rooms, with three seeds and the middle of the grid, in minutes instead of half an hour."""
+    sensitivity: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Also try seven β in each world, half a decade apart, and show the score over β in the table and the report."""
     taken: Annotated[dict[str, str], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """β and options of the bonus."""
 
@@ -58,10 +65,12 @@ class Stopped(OffpisteError):
 def main(arguments: Arguments) -> int:
     """Tune and run the bonus, then print the table and write the report."""
     require("a trial", NEEDED)
-    from offpiste.cli.trial_view import lines, warnings
+    from offpiste.analysis.results import load as load_runs
+    from offpiste.cli.trial_view import beta_lines, lines, warnings
+    from offpiste.report.beta_figures import beta_figure
     from offpiste.report.page import build
+    from offpiste.study import sensitivity
     from offpiste.study.trial import QUICK_GAMES, QUICK_SEEDS, Trial, tune
-    from offpiste.study.tuning import grid_of
 
     quick = arguments.quick
     games = _chosen(arguments.worlds) or (QUICK_GAMES if quick else SUITES["small_worlds"])
@@ -78,23 +87,54 @@ def main(arguments: Arguments) -> int:
         set_options(options, taken, trial.bonus_name)
         trial = replace(trial, options=options)
     setting: dict[str, Any] = {} if scale is None else {"scale": parse_value(scale, float)}
+    if arguments.sensitivity and trial.is_tuned:
+        raise ConfigError(
+            f"--sensitivity is for a bonus that nobody tuned, and {arguments.bonus} has published constants or no β; "
+            "docs/which-beta.md has scores over β of the published bonuses"
+        )
 
     def run(study: Study, content: dict[str, Any]) -> None:
         run_to_end(study, content, arguments.store)
 
     try:
-        if not trial.is_tuned and not setting:
-            grid = grid_of(trial.bonus_name, trial.options)
+        tuned = not trial.is_tuned and not setting
+        if tuned or arguments.sensitivity:
+            grid = trial.grid()
             log(f"the middle of the grid is β = {grid.middle:g}, from the intrinsic rewards of a random policy")
+        if arguments.sensitivity:
+            scales = sensitivity.scales_of(grid)
+            log(
+                _cost(
+                    sensitivity.studies_of(
+                        trial, scales, trial.start.options, grid.scales if tuned and not quick else ()
+                    )
+                )
+            )
+        if tuned:
             setting = {"scale": grid.middle} if quick else tune(trial, grid, arguments.store, run)
             log(f"running with the setting {setting}")
         run(*trial.result(setting))
+        options = setting.get("options", trial.start.options)
+        if arguments.sensitivity:
+            at_home = (
+                sensitivity.tuned_scales(trial, load_runs(arguments.store), options) if tuned and not quick else ()
+            )
+            for planned in sensitivity.studies_of(trial, scales, options, at_home):
+                run_to_end(*planned, f"{arguments.store}{BESIDE}")
     except Stopped:
         log("stopped; the same command continues")
         return STOPPED_EARLY
     beside = published()
-    report = build(arguments.store, f"{arguments.store}/report", beside=beside)
+    curves = []
+    if arguments.sensitivity:
+        transferred = setting["scale"] if tuned and not quick else None
+        runs = load_runs(arguments.store, f"{arguments.store}{BESIDE}", *beside)
+        curves = sensitivity.curves_of(trial, runs, scales, options, transferred)
+    drawn = [beta_figure("score_over_beta", f"Score of {trial.method} over β", curves)] if curves else []
+    report = build(arguments.store, f"{arguments.store}/report", beside=beside, about=trial.method, first=drawn)
     print("\n".join(lines(trial.method, report.profile, published=bool(beside))))
+    if curves:
+        print("", *beta_lines(curves, scales), "", sep="\n")
     for line in warnings(trial.method, report.notes):
         print(line)
     print(report.page)
@@ -102,12 +142,32 @@ def main(arguments: Arguments) -> int:
 
 
 def _chosen(worlds: Sequence[str]) -> tuple[str, ...]:
-    """Return worlds by their names, each checked."""
-    known = SUITES["small_worlds"]
+    """Return worlds by their names, or those of suites, each checked; the code of others' worlds is imported."""
+    known = (*SUITES["small_worlds"], *SUITES["minigrid_small"])
+    found: list[str] = []
     for name in worlds:
-        if name not in known:
-            raise ConfigError(f"no small world named {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    return tuple(dict.fromkeys(worlds))
+        if name not in (*known, *_SUITES) and is_ours(name):
+            raise ConfigError(
+                f"no small world named {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}, and any "
+                "environment as gymnasium:ID or module:World"
+            )
+        found += SUITES[name] if name in _SUITES else [load(name).name]
+    return tuple(dict.fromkeys(found))
+
+
+def _cost(planned: Sequence[tuple[Study, dict[str, Any]]]) -> str:
+    """Return what trying seven β in each world costs, at a rate that is measured now."""
+    from offpiste.study.cost import measure
+    from offpiste.study.resources import max_needs_of, slots_on, this_machine
+    from offpiste.study.sensitivity import minutes
+
+    studies = [study for study, _ in planned]
+    slots = max(1, slots_on(this_machine(), max_needs_of(studies[0])))
+    count = sum(len(study.runs) for study in studies)
+    time = minutes(studies, measure(studies[0].runs[0], seconds=5.0), slots)
+    return (
+        f"seven β in each world are {count} runs besides: at most about {max(1, round(time))} minutes, {slots} at once"
+    )
 
 
 def published() -> list[Path]:

@@ -1,31 +1,29 @@
-"""The parts that figures are made of: axes, curves, intervals; and a figure as PDF, PNG and SVG for a page."""
+"""Drawings in files, as PDF and PNG from the same shapes as on the page; and Matplotlib's axes in our style, for "
+"others.
+"""
 
-import io
 import math
-import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from fontTools.subset import Options  # type: ignore[import-untyped]
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, Polygon
+from matplotlib.text import Text as MatplotlibText
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import Affine2D
 
-from offpiste.analysis import stats
-from offpiste.analysis.curves import Curves
 from offpiste.analysis.names import frames_text
-from offpiste.analysis.reference import Published
-from offpiste.analysis.stats import Array, Interval
-from offpiste.report.look import GRID, INK, MUTED, PAGE_COLOURS, Look, series_look
-from offpiste.seeding import stream
+from offpiste.report.look import GRID, INK, MUTED, Look
+from offpiste.report.panels import TEXT, Area, Dot, Drawing, Shape, Stroke, Text, Tiles, fitted, shapes
 
 WIDTH = 10.0
 """Inches, in files."""
@@ -60,24 +58,12 @@ STYLE: dict[Any, Any] = {
     "savefig.facecolor": "white",
 }
 _DPI = 150
-_POINTS_WITH_MARKS = 12
-_BAND_RESAMPLES = 500
-_NAME_LENGTH = 32
-_ENLARGED = 1.15
-"""On the page, where the text of a figure is then as large as a caption."""
-
-Detail = Literal["mean", "band", "seeds"]
-"""What is drawn of a method's curves: the mean, its band too, or also every seed."""
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure, with what stands beside it."""
-
-    name: str
-    title: str
-    caption: str
-    figure: Figure
+_UNITS = 110.0
+"""Of a panel, to an inch in files."""
+_LEVEL = 1
+"""Of all shapes, so that each covers those before it; by itself Matplotlib draws lines over discs."""
+_GAP = 16.0
+_LEGEND_ROW, _LEGEND_COLUMN = 24.0, 190.0
 
 
 @contextmanager
@@ -98,27 +84,93 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
     return figure
 
 
-def save(drawing: Drawing, folder: Path) -> str:
-    """Write a figure as PDF and PNG, and return it as SVG to stand in a page."""
+def save(drawing: Drawing, folder: Path) -> None:
+    """Write a drawing as PDF and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    page = for_page(drawing)
     with style(drawing.name):
-        drawing.figure.savefig(folder / f"{drawing.name}.png")
+        figure = figure_of(drawing)
+        figure.savefig(folder / f"{drawing.name}.png")
         with _fonts_without_layout():
-            drawing.figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
-    return page
+            figure.savefig(folder / f"{drawing.name}.pdf", metadata={"CreationDate": None})
 
 
-def for_page(drawing: Drawing) -> str:
-    """Return a figure as SVG to stand in a page."""
-    with style(drawing.name):
-        layout = drawing.figure.get_layout_engine()
-        if layout and drawing.figure.axes:
-            layout.execute(drawing.figure)  # once, and not by drawing everything as savefig does
-        drawing.figure.set_layout_engine(None)
-        out = io.StringIO()
-        drawing.figure.savefig(out, format="svg", facecolor="none", metadata={"Date": None})
-    return _for_page(out.getvalue(), drawing)
+def figure_of(drawing: Drawing) -> Figure:
+    """Return all panels of a drawing in one figure, side by side and row below row."""
+    columns = max(1, min(drawing.columns, len(drawing.panels)))
+    lines = [drawing.panels[start : start + columns] for start in range(0, len(drawing.panels), columns)]
+    heights = [max(panel.height for panel in line) for line in lines]
+    width = max((sum(panel.width + _GAP for panel in line) for line in lines), default=_GAP) + _GAP
+    names = _legend_lines(drawing.legend, width)
+    height = sum(heights) + _GAP * (len(lines) + 1) + _LEGEND_ROW * len(names)
+    figure = Figure(figsize=(width / _UNITS, height / _UNITS), dpi=_DPI)
+    FigureCanvasAgg(figure)
+    top = _GAP
+    for looks in names:
+        _draw_legend(figure, looks, height - top)
+        top += _LEGEND_ROW
+    for line, tall in zip(lines, heights, strict=True):
+        left = _GAP
+        for panel in line:
+            for shape in shapes(panel):
+                _draw(figure, shape, left, height - top)
+            left += panel.width + _GAP
+        top += tall + _GAP
+    return figure
+
+
+def _draw(figure: Figure, shape: Shape, left: float, top: float) -> None:
+    """Draw a shape of a panel whose upper left corner is there, in units from the lower left one of the figure."""
+    transform = Affine2D().scale(1 / _UNITS).translate(left / _UNITS, top / _UNITS) + figure.dpi_scale_trans
+    down = np.array([1.0, -1.0])
+    point = 72 / _UNITS
+    match shape:
+        case Stroke():
+            style: dict[str, Any] = {"linestyles": [shape.dashes], "linewidths": point * shape.width}
+            paths = [path * down for path in shape.paths]
+            lines = LineCollection(paths, colors=shape.colour, alpha=shape.opacity, transform=transform, **style)
+            figure.add_artist(lines).set_zorder(_LEVEL)
+        case Area():
+            polygon = Polygon(shape.corners * down, facecolor=shape.colour, alpha=shape.opacity, linewidth=0)
+            polygon.set_transform(transform)
+            figure.add_artist(polygon).set_zorder(_LEVEL)
+        case Dot():
+            line = {"linewidth": 0.0} if shape.filled else {"linewidth": 1.5 * point, "edgecolor": shape.colour}
+            face = shape.colour if shape.filled else "white"
+            disc = Circle((shape.x, -shape.y), shape.radius, facecolor=face, alpha=shape.opacity, **line)
+            disc.set_transform(transform)
+            figure.add_artist(disc).set_zorder(_LEVEL)
+        case Tiles():
+            width, height = shape.size
+            corners = shape.corners[:, None] + np.array([(0, 0), (width, 0), (width, height), (0, height)])
+            tiles = PolyCollection(list(corners * down), facecolors=shape.colour, linewidths=0, transform=transform)
+            tiles.set_antialiased(False)
+            figure.add_artist(tiles).set_zorder(_LEVEL)
+        case Text():
+            words = MatplotlibText(
+                shape.x,
+                -shape.y,
+                shape.text,
+                color=shape.colour,
+                fontsize=TEXT * point * 0.92,
+                ha={"start": "left", "middle": "center", "end": "right"}[shape.anchor],
+                fontweight="bold" if shape.bold else "normal",
+                va="baseline",
+            )
+            words.set_transform(transform)
+            figure.add_artist(words).set_zorder(_LEVEL)
+
+
+def _legend_lines(looks: Sequence[Look], width: float) -> list[list[Look]]:
+    count = max(1, int((width - _GAP) // _LEGEND_COLUMN))
+    return [list(looks[start : start + count]) for start in range(0, len(looks), count)]
+
+
+def _draw_legend(figure: Figure, looks: Sequence[Look], top: float) -> None:
+    for number, look in enumerate(looks):
+        left = _GAP + number * _LEGEND_COLUMN
+        line = np.array([[0.0, 8.0], [28.0, 8.0]])
+        _draw(figure, Stroke([line], look.colour, 2.5, dashes=look.dashes), left, top)
+        _draw(figure, Text(34.0, 12.0, fitted(look.label, 20), colour=INK), left, top)
 
 
 def tidy(axes: Axes, title: str = "", ylabel: str = "", *, frames: bool = False) -> None:
@@ -134,83 +186,10 @@ def tidy(axes: Axes, title: str = "", ylabel: str = "", *, frames: bool = False)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
 
 
-def reach(axes: Axes, level: float) -> None:
-    """Have the y axis reach from what is drawn to a level, and over one point at least: one run is no scale."""
-    ends = axes.dataLim.intervaly
-    low, high = (extreme([level, *ends[np.isfinite(ends)]]) for extreme in (min, max))
-    high = max(high, low + 1.0)
-    axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-
-
-def draw_curves(axes: Axes, curves: Curves, look: Look, detail: Detail) -> None:
-    """Draw the mean of the seeds, with its bootstrap band, or with that and each seed as a thin line."""
-    known = np.isfinite(curves.values).any(axis=0)
-    if not known.any():
-        return
-    frames, values = curves.frames[known], curves.values[:, known]
-    some = np.isfinite(values).any(axis=1)  # a seed without a single number only blurs the band
-    values = np.where(np.isfinite(values[some]), values[some], np.nan)
-    if detail == "seeds":
-        draw_seeds(axes, frames, values, look, width=0.6, alpha=0.4)
-    if detail != "mean" and len(values) > 1:
-        generator = stream(0, f"report band {curves.runs[0].game} {look.label}")
-        low, high = stats.curve_band(values, generator, _BAND_RESAMPLES)
-        axes.fill_between(frames, low, high, color=look.colour, alpha=0.13, linewidth=0)
-    every = max(1, len(frames) // 8)
-    axes.plot(
-        frames,
-        np.nanmean(values, axis=0),
-        color=look.colour,
-        linestyle=look.dashes,
-        marker=look.marker,
-        markevery=1 if len(frames) <= _POINTS_WITH_MARKS else (every // 2, every),
-        markeredgewidth=0,
-    )
-
-
-def draw_rewarded(axes: Axes, curves: Curves, look: Look) -> None:
-    """Draw the rewarded episodes that are left of runs whose windows are not all there."""
-    found = [point for left in curves.thinned.values() for point in left.rewarded]
-    if found:
-        axes.plot(*zip(*found, strict=True), color=look.colour, marker="*", markersize=8, linestyle="", alpha=0.75)
-
-
-def draw_seeds(axes: Axes, frames: Array, returns: Array, look: Look, *, width: float, alpha: float) -> None:
-    """Draw each seed as a line, or as points where it is hardly one."""
-    for seed in returns:
-        short = np.isfinite(seed).sum() <= 2
-        axes.plot(frames, seed, color=look.colour, linewidth=width, alpha=alpha, marker="." if short else "")
-
-
-def draw_published(axes: Axes, published: Published, last_frame: float = np.inf) -> None:
-    """Draw the mean of published runs, and the range from min to max."""
-    frames, returns = published.curves()
-    kept = np.isfinite(returns).any(axis=0) & (frames <= last_frame)
-    if not kept.any():
-        return
-    look = series_look(published.series)
-    frames, returns = frames[kept], returns[:, kept]
-    low, high = np.nanmin(returns, axis=0), np.nanmax(returns, axis=0)
-    axes.fill_between(frames, low, high, color=look.colour, alpha=0.16, linewidth=0, zorder=1)
-    axes.plot(frames, np.nanmean(returns, axis=0), color=look.colour, linestyle=look.dashes, linewidth=1.2, zorder=1.5)
-
-
-def draw_interval(axes: Axes, row: float, value: float, interval: Interval | None, look: Look, **marks: Any) -> None:
-    """Draw a value with its interval as a horizontal bar."""
-    if interval is not None:
-        axes.plot([interval.low, interval.high], [row, row], color=look.colour, linewidth=2.2, alpha=0.45)
-    axes.plot([value], [row], color=look.colour, marker=look.marker, markersize=6, linestyle="", **marks)
-
-
-def short(name: str) -> str:
-    """Return a name cut to a length that leaves room for the axes; tables have it in full."""
-    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
-
-
 def add_legend(figure: Figure, looks: Iterable[Look], columns: int = 6) -> None:
     """Put the series' names above a figure, in as many rows as that takes."""
     lines = [
-        Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=short(look.label))
+        Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=fitted(look.label))
         for look in looks
     ]
     if lines:
@@ -238,33 +217,3 @@ def _fonts_without_layout() -> Iterator[None]:
         yield
     finally:
         Options._drop_tables_default = before
-
-
-def _for_page(svg: str, drawing: Drawing) -> str:
-    """Return an SVG without what only a file needs, in the page's colours, with short numbers."""
-    width = _ENLARGED * drawing.figure.get_figwidth()
-    head = (
-        f'<svg class="drawing" style="--natural: {width:g}in" role="img" '
-        f'aria-label="{escape(f"{drawing.title}. {drawing.caption}", quote=True)}"'
-    )
-    svg = svg[svg.index(" viewBox") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*|<defs>\s*<style.*?</defs>\s*", "", svg, flags=re.DOTALL)
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    return head + re.sub(
-        r"<[^>]+>", lambda tag: _tag_for_page(tag[0], used), svg
-    )  # tags only: text may look like one of these
-
-
-def _tag_for_page(tag: str, used: Set[str]) -> str:
-    tag = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", tag)
-    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
-    tag = re.sub(r' d="[^"]{200,}"', lambda match: _shortened(match[0]), tag)  # markers are short, and too fine for it
-    for colour, name in PAGE_COLOURS.items():
-        tag = tag.replace(colour, name)
-    return tag
-
-
-def _shortened(path: str) -> str:
-    """Return a path with a tenth of a point as its last digit, and without spaces that it does not need."""
-    path = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), path)
-    return re.sub(r" ?\s([MLCQz]) ?", r"\1", path)

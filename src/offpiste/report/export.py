@@ -18,19 +18,28 @@ from pyarrow import csv
 from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
 from offpiste.errors import OffpisteError
+from offpiste.rows import tagged
 from offpiste.store.outputs import replacing
-from offpiste.store.tags import tagged
 
 _CURVES = ("episodes", "iterations", "scalars")
-_TABLES = (*_CURVES, "cells")
+_ORDER = {
+    "episodes": "end_step, phase DESC, episode",
+    "iterations": "end_step, phase DESC",
+    "scalars": "end_step, name",
+    "cells": "first_step, room, cell",
+}
+"""By table, how the rows of a run are ordered; training comes before evaluation at the same step."""
 
 
 def to_csv(results: Results, out: Path) -> Iterator[str]:
-    """Write one CSV file per table, with game, method, variant and seed of each row's run; yield what was written."""
-    for table in _TABLES:
+    """Write one CSV file per table, with game, method, variant and seed of each row's run; yield what was written.
+
+    Rows are ordered by run, and within one by step.
+    """
+    for table, order in _ORDER.items():
         if results.runs_with(table):
             about = "SELECT run, game, method, variant, seed FROM runs"
-            rows = results.query(f"FROM ({about}) JOIN {table} USING (run) ORDER BY run")
+            rows = results.query(f"FROM ({about}) JOIN {table} USING (run) ORDER BY run, {order}")
             with replacing(out) as new:
                 csv.write_csv(rows, new / f"{table}.csv")
             yield f"{out / table}.csv: {len(rows):,} rows"

@@ -1,266 +1,246 @@
-"""The figures of a report that show curves: those of the paper, by name, and one per game."""
+"""The drawings of a report that show curves: small multiples of each game, and the paper's figures by name."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from offpiste.analysis.curves import Curves, Thinned
 from offpiste.analysis.evidence import Evidence
-from offpiste.analysis.names import frames_text, label, title
+from offpiste.analysis.findings import BASELINE
+from offpiste.analysis.names import label, title
 from offpiste.analysis.paper import HARD, MONTEZUMA
 from offpiste.analysis.reference import Published
-from offpiste.report.drawing import (
-    Detail,
-    Drawing,
-    add_legend,
-    draw_curves,
-    draw_published,
-    draw_rewarded,
-    draw_seeds,
-    grid_of_axes,
-    new_figure,
-    reach,
-    short,
-    style,
-    tidy,
-)
+from offpiste.analysis.stats import Array
 from offpiste.report.look import MUTED, Look, file_name, looks, series_look
+from offpiste.report.panels import Axis, Band, Dots, Drawing, Line, Mark, Panel, frames_axis, number, numbers
 from offpiste.worlds.registry import SUITES
-from offpiste.worlds.scores import reference_scores
+from offpiste.worlds.scores import ReferenceScores, reference_scores
 
 FOUR_GAMES = (MONTEZUMA, "gravitar", "private_eye", "venture")
 """Of the paper's four-game panel our sources only say that there is one; these are Montezuma and three hard games."""
 PAPER_FIGURES = {
-    "montezuma_comparison": ("The methods on Montezuma’s Revenge", (MONTEZUMA,), 1),
-    "four_games": ("Montezuma’s Revenge beside three other hard games", FOUR_GAMES, 2),
-    "hard_games": ("The other hard games", HARD, 3),
-    "training_set": ("The training games, where exploration is not the difficulty", SUITES["training"], 3),
+    "montezuma_comparison": ("The methods on Montezuma’s Revenge", (MONTEZUMA,)),
+    "four_games": ("Montezuma’s Revenge beside three other hard games", FOUR_GAMES),
+    "hard_games": ("The other hard games", HARD),
+    "training_set": ("The training games, where exploration is not the difficulty", SUITES["training"]),
 }
-"""Title, games and columns of the paper's panels, by name."""
-TITLES = {name: heading for name, (heading, _, _) in PAPER_FIGURES.items()} | {
-    "montezuma_seeds": "Montezuma’s Revenge, seed by seed"
-}
-"""What each of the paper's figures is called; the fifth is drawn apart."""
-_ROW = 2.35
-"""Inches of one row of panels."""
-_MOST_LINES = 60
-"""With more seeds in all than this, curves of seeds hide each other, and so do bands."""
-_MEAN = "Lines are means over seeds; their runs are too many to draw."
-_BAND = "Lines with markers are means over seeds; bands are 95% bootstrap intervals of the mean and only describe."
-_ABOUT: dict[Detail, str] = {"mean": _MEAN, "band": _BAND, "seeds": f"{_BAND} Thin lines are seeds."}
-_GREY = "Grey: mean and range of the published runs, each series by itself."
+"""Title and games of the paper's figures, by name."""
+TITLES = {name: heading for name, (heading, _) in PAPER_FIGURES.items()}
+MAX_SEEDS = 30
+"""Thin lines in one panel; more hide each other."""
+_SEED_POINTS, _MEAN_POINTS, _HOVERED = 60, 120, 10
+"""Points of a thin line and of a mean, and of a mean those that say their numbers."""
+_BAND = "Lines are means over seeds; bands are 95% bootstrap intervals of the mean and only describe."
+
+
+def game_figure(evidence: Evidence, game: str) -> Drawing:
+    """Return a game's training returns: a panel for each method and each published series, on one scale of returns."""
+    name = file_name(game, evidence.part)
+    scale = reference_scores(game)
+    found = {method: curves for (each, method), curves in evidence.curves.items() if each == game and _known(curves)}
+    published = evidence.published(game)
+    values = [*(curves.values for curves in found.values()), *(each.curves()[1] for each in published)]
+    y = returns_axis(values, scale)
+    drawn = multiples(found, y, evidence.methods)
+    drawn += [_published_panel(each, y) for each in published]
+    sentences = ["Training return over frames, a panel for each method."]
+    if any(len(curves.runs) > 1 for curves in found.values()):
+        sentences.append(f"Thin lines are seeds. {_BAND}")
+    if BASELINE in found and len(found) > 1:
+        sentences.append(f"Grey in every panel: the mean of {label(BASELINE)}.")
+    if scale.known:
+        sentences.append(f"Random play scores {number(scale.random)}, {scale.player} {number(scale.top)}.")
+    if any(curves.windows for curves in found.values()):
+        sentences.append("Runs of few iterations are drawn by windows of some thousand steps.")
+    thinned = [left for curves in found.values() for left in curves.thinned.values()]
+    if thinned:
+        sentences.append(left_of(thinned))
+    if published:
+        sentences.append("Published series stand over their own frames, each by itself.")
+        unjoined = [each.series for each in published if not each.runs_joined]
+        if unjoined:
+            sentences.append(f"The files of {', '.join(unjoined)} do not say which values belong to one run.")
+    return Drawing(name, title(game), " ".join(sentences), tuple(drawn))
+
+
+def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
+    """Return the cells that runs on a game have found over frames, likewise; None where none is counted."""
+    found = {method: curves for (each, method), curves in evidence.cells.items() if each == game and _known(curves)}
+    if not found:
+        return None
+    top = max(float(np.nanmax(curves.values)) for curves in found.values())
+    y = Axis(0.0, max(1.0, top), ((0.0, "0"), (top, number(top))), lines=True)
+    caption = (
+        "Cells visited so far in training, over frames: how much of the game was seen, whatever it paid. "
+        f"Thin lines are seeds. {_BAND}"
+    )
+    name = f"{file_name(game, evidence.part)}_cells"
+    return Drawing(name, f"{title(game)}: cells found", caption, tuple(multiples(found, y, evidence.methods)))
+
+
+def multiples(found: dict[str, Curves], y: Axis, methods: Sequence[str]) -> list[Panel]:
+    """Return a panel for each method: its seeds as thin lines, mean and band, and the mean of ε-greedy in grey."""
+    last = max((float(curves.frames[-1]) for curves in found.values()), default=1.0)
+    ghost = [mean_line(found[BASELINE], MUTED, opacity=0.45)] if BASELINE in found else []
+    drawn = looks(methods)
+    panels = []
+    for method in (method for method in methods if method in found):
+        curves, look = found[method], drawn[method]
+        marks = [*(ghost if method != BASELINE else []), *seed_lines(curves, look), *mean_marks(curves, look)]
+        for left in (left for left in curves.thinned.values() if left.rewarded):
+            frames, returns = zip(*left.rewarded, strict=True)
+            marks.append(Dots(frames, returns, look.colour, [f"an episode of {value:g}" for value in returns]))
+        note = f"n={len(curves.runs)}"
+        panels.append(Panel(look.label, tuple(marks), frames_axis(last), y, method=method, note=note))
+    return [replace(panels[0], width=360.0, height=200.0)] if len(panels) == 1 else panels
+
+
+def mean_marks(curves: Curves, look: Look) -> list[Mark]:
+    """Return the mean of seeds with its band, and points that say their numbers."""
+    low, high = curves.interval()
+    frames, mean = curves.frames, curves.mean
+    kept = _kept(frames.size, _MEAN_POINTS)
+    said = kept[_kept(kept.size, _HOVERED)]
+    said = said[np.isfinite(mean[said])]
+    known = np.isfinite(low[kept]) & np.isfinite(high[kept])
+    titles = [_said(look.label, frames[at], mean[at], low[at], high[at]) for at in said]
+    marks: list[Mark] = []
+    if known.any():
+        marks.append(Band(frames[kept][known], low[kept][known], high[kept][known], look.colour))
+    marks.append(Line(frames[kept], mean[kept], look.colour, look.dashes, title=look.label))
+    return [*marks, Dots(frames[said], mean[said], look.colour, titles, radius=2.2, opacity=1.0)]
+
+
+def mean_line(curves: Curves, colour: str, opacity: float = 1.0) -> Line:
+    """Return the mean of seeds alone."""
+    kept = _kept(curves.frames.size, _MEAN_POINTS)
+    return Line(curves.frames[kept], curves.mean[kept], colour, opacity=opacity, width=2.2, title=label(BASELINE))
+
+
+def seed_lines(curves: Curves, look: Look) -> Iterator[Mark]:
+    """Yield each seed as a thin line, unless they are too many or there is only one."""
+    if 1 < len(curves.runs) <= MAX_SEEDS:
+        kept = _kept(curves.frames.size, _SEED_POINTS)
+        for run, values in zip(curves.runs, curves.values[:, kept], strict=True):
+            yield Line(curves.frames[kept], values, look.colour, width=0.8, opacity=0.4, title=f"seed {run.seed}")
+
+
+def returns_axis(values: Sequence[Array], scale: ReferenceScores) -> Axis:
+    """Return an axis from random play to the best policy, or to the highest return where that is far below it."""
+    known = np.concatenate([each[np.isfinite(each)] for each in values] or [np.zeros(0)])
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    random = scale.random if scale.known else min(low, 0.0)
+    ends = [random, high, low]
+    if scale.known and high - random > scale.span / 4:
+        ends.append(scale.top)
+    bottom, top = min(ends), max(max(ends), random + 1.0 if not scale.known or scale.span > 1 else scale.top)
+    marked = {random, scale.top if scale.known and scale.top <= top else top}
+    slack = 0.04 * (top - bottom)
+    return Axis(bottom - slack, top + slack, numbers(*marked), lines=True)
+
+
+def has_curves(evidence: Evidence, game: str) -> bool:
+    """Whether there is a curve of a game to draw."""
+    ours = (curves for (each, _), curves in evidence.curves.items() if each == game)
+    return any(map(_known, ours)) or bool(evidence.published(game))
 
 
 def paper_figures(evidence: Evidence) -> list[Drawing]:
     """Return the figures of the paper for which there are curves: of several games, if it shows several."""
     drawn = []
-    for name, (_, wanted, _) in PAPER_FIGURES.items():
+    for name, (_, wanted) in PAPER_FIGURES.items():
         games = [game for game in wanted if has_curves(evidence, game)]
         if len(games) >= min(2, len(wanted)):
-            drawn.append(panels(evidence, name, games))
-    return [*drawn, *montezuma_seeds(evidence)]
+            drawn.append(_paper_figure(evidence, name, games))
+    return drawn
 
 
-def has_curves(evidence: Evidence, game: str) -> bool:
-    """Whether there is a curve of a game to draw."""
-    return bool(our_frames(evidence, game)) or bool(evidence.published(game))
-
-
-def our_frames(evidence: Evidence, game: str) -> float:
-    """Return how far the curves of our runs on a game reach; 0 where there is none."""
-    ends = [0.0]
-    for (name, _), found in evidence.curves.items():
-        known = np.isfinite(found.values).any(axis=0) if name == game and found.values.size else np.zeros(0, bool)
-        ends += [float(found.frames[known].max())] if known.any() else []
-    return max(ends)
+def _paper_figure(evidence: Evidence, name: str, games: Sequence[str]) -> Drawing:
+    """Return all methods on each of these games, as the paper has them: a panel for each game."""
+    heading, wanted = PAPER_FIGURES[name]
+    drawn = looks(evidence.methods)
+    panels, methods = [], dict[str, None]()
+    for game in games:
+        found = {
+            method: evidence.curves[game, method] for method in evidence.methods if (game, method) in evidence.curves
+        }
+        found = {method: curves for method, curves in found.items() if _known(curves)}
+        published = overlaid(evidence, game)
+        y = returns_axis(
+            [*(c.values for c in found.values()), *(p.curves()[1] for p in published)], reference_scores(game)
+        )
+        last = max((float(curves.frames[-1]) for curves in found.values()), default=0.0)
+        marks = [mark for each in published for mark in _published_marks(each, last or np.inf)]
+        last = last or max(float(each.curves()[0][-1]) for each in published)
+        marks += [mark for method, curves in found.items() for mark in mean_marks(curves, drawn[method])]
+        methods |= dict.fromkeys(found)
+        panels.append(Panel(title(game), tuple(marks), frames_axis(last), y, width=360.0, height=230.0))
+    missing = [title(game) for game in wanted if game not in games]
+    sentences = [f"Training return over frames. {_BAND}"]
+    sentences += ["Grey: mean and range of the published runs, each series by itself."] * any(
+        overlaid(evidence, game) for game in games
+    )
+    sentences += [f"Without {', '.join(missing)}: no curve yet."] * bool(missing)
+    sentences += ["Which four games the paper shows we do not know; these are our choice."] * (name == "four_games")
+    series = sorted({each.series for game in games for each in overlaid(evidence, game)}, reverse=True)
+    legend = (*(drawn[method] for method in methods), *map(series_look, series))
+    return Drawing(name, heading, " ".join(sentences), tuple(panels), min(3, len(panels)), legend)
 
 
 def overlaid(evidence: Evidence, game: str) -> list[Published]:
     """Return the published curves that share axes with ours: where we have come beyond their first iterations."""
-    ours = our_frames(evidence, game)
+    ends = [
+        float(curves.frames[-1]) for (each, _), curves in evidence.curves.items() if each == game and _known(curves)
+    ]
+    ours = max(ends, default=0.0)
     return [found for found in evidence.published(game) if not ours or ours >= 2 * found.iteration_frames]
 
 
-def panels(evidence: Evidence, name: str, games: Sequence[str]) -> Drawing:
-    """Return the curves of one of the paper's figures, side by side: those of its games that have some."""
-    heading, wanted, columns = PAPER_FIGURES[name]
-    missing = [title(game) for game in wanted if game not in games]
-    columns = min(columns, len(games))
-    with style(name):
-        rows = math.ceil(len(games) / columns)
-        figure = new_figure(3.6 if len(games) == 1 else _ROW * rows + 0.4)
-        for axes, game in zip(grid_of_axes(figure, rows, columns, len(games)), games, strict=True):
-            _draw_game(evidence, axes, game, "band")
-        add_legend(figure, _legend(evidence, games))
-    sentences = ["Training return over frames.", _BAND]
-    sentences += [_GREY] * any(overlaid(evidence, game) for game in games)
-    sentences += [f"Without {', '.join(missing)}: no curve yet."] * bool(missing)
-    sentences += ["Which four games the paper shows we do not know; these are our choice."] * (name == "four_games")
-    return Drawing(name, heading, " ".join(sentences), figure)
+def _published_panel(published: Published, y: Axis) -> Panel:
+    look = series_look(published.series)
+    frames, returns = published.curves()
+    marks = _published_marks(published)
+    if published.runs_joined:
+        kept = _kept(frames.size, _SEED_POINTS)
+        marks = [*(Line(frames[kept], own[kept], look.colour, width=0.8, opacity=0.5) for own in returns), *marks]
+    return Panel(look.label, tuple(marks), frames_axis(float(frames[-1])), y)
 
 
-def montezuma_seeds(evidence: Evidence) -> list[Drawing]:
-    """Return every seed's own curve on Montezuma's Revenge, method by method, if there is any."""
-    ours = {
-        method: evidence.curves[MONTEZUMA, method]
-        for method in evidence.methods
-        if (MONTEZUMA, method) in evidence.curves and np.isfinite(evidence.curves[MONTEZUMA, method].values).any()
-    }
-    joined = [found for found in evidence.published(MONTEZUMA) if found.runs_joined]
-    count = len(ours) + len(joined)
-    if not count:
+def _published_marks(published: Published, last: float = np.inf) -> list[Mark]:
+    """Return the mean of published runs and the range from min to max."""
+    look = series_look(published.series)
+    frames, returns = published.curves()
+    known = np.isfinite(returns).any(axis=0) & (frames <= last)
+    if not known.any():
         return []
-    drawn = looks(evidence.methods)
-    with style("montezuma_seeds"):
-        columns = 3 if count in (3, 5, 6, 9) else min(4, count)
-        figure = new_figure(_ROW * math.ceil(count / columns))
-        grid = grid_of_axes(figure, math.ceil(count / columns), columns, count, sharey=True)
-        for axes, (method, found) in zip(grid, ours.items(), strict=False):
-            draw_seeds(axes, found.frames, found.values, drawn[method], width=1.0, alpha=0.9)
-            tidy(axes, f"{short(label(method))}, {len(found.runs)} seed{'s' * (len(found.runs) != 1)}", frames=True)
-        for axes, published in zip(grid[len(ours) :], joined, strict=True):
-            draw_seeds(axes, *published.curves(), series_look(published.series), width=1.0, alpha=0.9)
-            tidy(axes, short(series_look(published.series).label), frames=True)
-        for axes in grid[::columns]:
-            axes.set_ylabel("return")
-    caption = "Training return over frames, a line per seed: where seeds differ, their mean is a run that never was."
-    unjoined = [found.series for found in evidence.published(MONTEZUMA) if not found.runs_joined]
-    if unjoined:
-        caption += f" The files of {', '.join(unjoined)} do not say which values belong to one run."
-    return [Drawing("montezuma_seeds", TITLES["montezuma_seeds"], caption, figure)]
+    frames, returns = frames[known], returns[:, known]
+    band = Band(frames, np.nanmin(returns, axis=0), np.nanmax(returns, axis=0), look.colour)
+    return [band, Line(frames, np.nanmean(returns, axis=0), look.colour, look.dashes, title=look.label)]
 
 
-def game_figure(evidence: Evidence, game: str) -> Drawing:
-    """Return a game's curves with every seed, final scores as points, and published curves beside if not among them."""
-    name = file_name(game, evidence.part)
-    published = evidence.published(game)
-    apart = [] if overlaid(evidence, game) else published
-    scored = [method for method in evidence.methods if evidence.finals(game, method).size]
-    with style(name):
-        figure = new_figure(3.3)
-        ratios = [3.0] + [1.1 + 0.12 * len(scored)] * bool(scored) + [2.0] * bool(apart)
-        curves, *others = grid_of_axes(figure, 1, len(ratios), len(ratios), width_ratios=ratios)
-        detail = _detail(evidence.curves[pair] for pair in evidence.curves if pair[0] == game)
-        _draw_game(evidence, curves, game, detail)
-        curves.set_title("training return")
-        if scored:
-            _draw_scores(evidence, others[0], game, scored)
-        for found in apart:
-            draw_published(others[-1], found)
-            tidy(others[-1], "published, over their own frames", frames=True)
-        add_legend(figure, _legend(evidence, (game,), apart))
-    ours = our_frames(evidence, game)
-    sentences = [_ABOUT[detail] if ours else "No run of ours has a curve here."]
-    if any(curves.windows for (name, _), curves in evidence.curves.items() if name == game):
-        sentences.append("Runs of few iterations are drawn by windows of some thousand steps.")
-    thinned = [
-        left for (name, _), curves in evidence.curves.items() if name == game for left in curves.thinned.values()
-    ]
-    if thinned:
-        sentences.append(_left(thinned))
-    if scored:
-        at = frames_text(evidence.horizons[game])
-        sentences.append(f"Points are the final scores at {at} frames, one per seed, with their median.")
-    sentences += [_GREY] * bool(published)
-    if apart:
-        sentences.append(f"Ours end at {frames_text(ours)} frames, where the published curves have hardly begun.")
-    return Drawing(name, title(game), " ".join(sentences), figure)
-
-
-def _left(thinned: Sequence[Thinned]) -> str:
-    """Return what is drawn of runs whose windows are not all there, and what is not."""
+def left_of(thinned: Sequence[Thinned], which: str = "") -> str:
+    """Return what is drawn of runs whose windows are not all there, and what is not; `which` names them."""
     lost = sum(left.returned[1] - left.returned[0] for left in thinned)
     total = sum(left.returned[1] for left in thinned)
-    runs = "one of these runs" if len(thinned) == 1 else f"{len(thinned)} of these runs"
+    runs = which or ("one of these runs" if len(thinned) == 1 else f"{len(thinned)} of these runs")
     said = f"The records of {runs} lack windows, so returns are drawn by iterations, which are whole."
     if any(left.rewarded for left in thinned):
-        said += " Stars are single episodes with a reward, at their return."
+        said += " Dots are single episodes with a reward, at their return."
     if round(lost, 6):
         said += f" Of {total:,g} points in all, {lost:,g} came in episodes that are not in the records."
     return said
 
 
-def cells_figure(evidence: Evidence, game: str) -> Drawing | None:
-    """Return the cells that runs on a game have found over frames, every seed a line; None where none is counted."""
-    found = {
-        method: curves
-        for method in evidence.methods
-        if (curves := evidence.cells.get((game, method))) is not None and np.isfinite(curves.values).any()
-    }
-    if not found:
-        return None
-    name = f"{file_name(game, evidence.part)}_cells"
-    drawn = looks(evidence.methods)
-    with style(name):
-        figure = new_figure(2.9)
-        (axes,) = grid_of_axes(figure, 1, 1, 1)
-        detail = _detail(found.values())
-        for method, curves in found.items():
-            draw_curves(axes, curves, drawn[method], detail)
-        tidy(axes, "cells found", frames=True)
-        axes.set_ylim(bottom=0)
-        add_legend(figure, (drawn[method] for method in found))
-    caption = (
-        "Cells visited so far in training, over frames: how much of the game was seen, whatever it paid. "
-        f"{_ABOUT[detail]}"
-    )
-    return Drawing(name, f"{title(game)}: cells found", caption, figure)
+def _said(name: str, frame: float, mean: float, low: float, high: float) -> str:
+    interval = f", 95% interval {number(low)} to {number(high)}" if np.isfinite(low) else ""
+    return f"{name} at {frame:,.0f} frames: {number(mean)}{interval}"
 
 
-def _detail(curves: Iterable[Curves]) -> Detail:
-    """Return how much of so many curves a reader can distinguish."""
-    return "mean" if sum(len(each.values) for each in curves) > _MOST_LINES else "seeds"
+def _known(curves: Curves) -> bool:
+    return bool(curves.values.size and np.isfinite(curves.values).any())
 
 
-def _draw_game(evidence: Evidence, axes: Axes, game: str, detail: Detail) -> None:
-    ours = our_frames(evidence, game)
-    drawn = looks(evidence.methods)
-    for published in overlaid(evidence, game):
-        draw_published(axes, published, ours or np.inf)
-    for method in evidence.methods:
-        if (game, method) in evidence.curves:
-            draw_curves(axes, evidence.curves[game, method], drawn[method], detail)
-            draw_rewarded(axes, evidence.curves[game, method], drawn[method])
-    tidy(axes, short(title(game)), "return", frames=True)
-    reach(axes, _random_play(game))
-
-
-def _draw_scores(evidence: Evidence, axes: Axes, game: str, methods: Sequence[str]) -> None:
-    """Draw final scores: a point per seed, a bar at the median."""
-    drawn = looks(evidence.methods)
-    for column, method in enumerate(methods):
-        scores, look = np.sort(evidence.finals(game, method)), drawn[method]
-        spread = (np.arange(scores.size) % 3 - 1) * 0.13 if scores.size > 1 else np.zeros(1)
-        points = {"color": look.colour, "marker": look.marker, "linestyle": "", "alpha": 0.75, "markeredgewidth": 0}
-        axes.plot(column + spread, scores, **points)
-        axes.plot([column - 0.32, column + 0.32], [np.median(scores)] * 2, color=look.colour, linewidth=1.4)
-    tidy(axes, "evaluation" if evidence.measures.get(game) == "evaluation" else "final score")
-    reach(axes, _random_play(game))
-    low, high = axes.get_ylim()
-    scale = reference_scores(game)
-    for score, what in ((scale.random, "random"), (scale.top, scale.label)):
-        if scale.known and low <= score <= high:
-            axes.axhline(score, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-            axes.text(len(methods) - 0.45, score, what, fontsize=7, color=MUTED, ha="right", va="bottom")
-    names = [short(label(method)) for method in methods]
-    axes.set_xticks(range(len(methods)), names, rotation=40, ha="right", rotation_mode="anchor")
-    axes.set_xlim(-0.6, len(methods) - 0.4)
-    axes.grid(visible=False, axis="x")
-
-
-def _random_play(game: str) -> float:
-    """Return what random play scores, or 0 where that is not known."""
-    scale = reference_scores(game)
-    return scale.random if scale.known else 0.0
-
-
-def _legend(evidence: Evidence, games: Iterable[str], published: Iterable[Published] = ()) -> list[Look]:
-    games = list(games)
-    drawn = looks(evidence.methods)
-    methods = [method for method in evidence.methods if any((game, method) in evidence.curves for game in games)]
-    series = {found.series for game in games for found in overlaid(evidence, game)} | {
-        each.series for each in published
-    }
-    return [drawn[method] for method in methods] + [series_look(name) for name in sorted(series, reverse=True)]
+def _kept(count: int, limit: int) -> Array:
+    """Return the indices of at most so many points, both ends among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, limit)).round().astype(int))

@@ -51,6 +51,8 @@ class Look:
 
 
 SOLID, DASHED, DOTTED, DASH_DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5))
+SHORT = (0, (2, 1))
+"""Of our later methods alone."""
 LONG, LONG_DOTTED, DASH_DOT_DOTTED = (0, (8, 2)), (0, (8, 1.5, 1, 1.5)), (0, (4, 1.5, 1, 1.5, 1, 1.5))
 _OWN: dict[str, tuple[str, Any, str]] = {
     "epsilon_greedy": (INK, SOLID, "o"),
@@ -67,6 +69,9 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "oracle_episodic": (MUTED, DOTTED, ">"),
     "oracle_product": (MUTED, DASH_DOTTED, "h"),
     "oracle_left": (MUTED, LONG, "H"),
+    "e3b": (BLUE, SHORT, "s"),
+    "noveld": (VERMILION, SHORT, "^"),
+    "ngu": (GREEN, SHORT, "v"),
     RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [

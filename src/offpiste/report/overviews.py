@@ -1,10 +1,8 @@
-"""The figures of a report that look across games: aggregates, profiles, improvement, gain and harm, rankings."""
+"""The drawings of a report that look across games: aggregates, profiles, improvement, gain and harm, rankings."""
 
-import math
 from collections.abc import Iterator, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter
+import numpy as np
 
 from offpiste.analysis.comparisons import (
     Aggregate,
@@ -16,21 +14,25 @@ from offpiste.analysis.comparisons import (
 )
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.names import label, title
-from offpiste.report.drawing import (
-    WIDTH,
-    Drawing,
-    add_legend,
-    draw_interval,
-    grid_of_axes,
-    new_figure,
-    short,
-    style,
-    tidy,
-)
+from offpiste.analysis.stats import Interval
 from offpiste.report.look import INK, MUTED, Look, looks
+from offpiste.report.panels import (
+    Axis,
+    Band,
+    Dots,
+    Drawing,
+    Line,
+    Mark,
+    Panel,
+    Word,
+    interval_marks,
+    number,
+    numbers,
+    rows,
+    upright,
+)
 
-_NARROW = 0.62 * WIDTH
-_PANEL = 0.28 * WIDTH
+_SHARES = ((0.0, "0%"), (0.5, "50%"), (1.0, "100%"))
 
 
 def overview_figures(
@@ -52,68 +54,73 @@ def improvement_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing
     """Return the probability of improvement over ε-greedy on each set of games."""
     caption = (
         "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half: the paper’s "
-        "robustness. Bars are exact 95% intervals, each by itself; a filled marker is a difference that holds after "
+        "robustness. Bars are exact 95% intervals, each by itself; a filled dot is a difference that holds after "
         "correction."
     )
     return _improvement(evidence, found, "improvement", "Probability of improvement over ε-greedy", caption)
 
 
-def improvement_by_world_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing:
-    """Return the probability of improvement over ε-greedy on each small world."""
+def improvement_by_world_figure(evidence: Evidence, found: Sequence[Contrast]) -> Drawing | None:
+    """Return the probability of improvement over ε-greedy on each small world that says anything; None if none does."""
+    telling = worlds_that_differ(found)
+    silent = [each for each in dict.fromkeys(each.suite for each in found) if each not in telling]
     caption = (
         "In how many of the seed-by-seed pairs a method does better than ε-greedy, a tie counting half. Bars are exact "
-        "95% intervals, each by itself; a filled marker is a method that beats ε-greedy after correction for the "
-        "methods on that world."
+        "95% intervals, each by itself; a filled dot is a method that beats ε-greedy after correction for the methods "
+        "on that world."
     )
+    if silent:
+        caption += f" Left out, since no method differs from ε-greedy there: {', '.join(silent)}."
     heading = "Probability of improvement over ε-greedy, world by world"
-    return _improvement(evidence, found, "improvement_by_world", heading, caption)
+    shown = [each for each in found if each.suite in telling]
+    return _improvement(evidence, shown, "improvement_by_world", heading, caption) if shown else None
+
+
+def worlds_that_differ(found: Sequence[Contrast]) -> list[str]:
+    """Return the worlds on which the pairs with ε-greedy of any method are not all ties, nor undecided."""
+    return list(
+        dict.fromkeys(
+            each.suite for each in found if each.is_shown or not _contains(each.comparison.probability_interval, 0.5)
+        )
+    )
 
 
 def improvement_panels(evidence: Evidence, found: Sequence[Contrast]) -> Iterator[Drawing]:
-    """Return the probability of improvement over ε-greedy, a small figure for each world, to be put side by side."""
+    """Return the probability of improvement over ε-greedy, a drawing for each world, to be put side by side."""
     for world in dict.fromkeys(each.suite for each in found):
         here = [each for each in found if each.suite == world]
         caption = "In how many of the seed-by-seed pairs a method does better than ε-greedy, with 95% intervals."
         name = f"improvement_{here[0].games[0]}"
-        yield _improvement(evidence, here, name, f"Probability of improvement in {world}", caption, _PANEL)
+        yield _improvement(evidence, here, name, f"Probability of improvement in {world}", caption)
 
 
-def _improvement(
-    evidence: Evidence, found: Sequence[Contrast], name: str, heading: str, caption: str, width: float = WIDTH
-) -> Drawing:
+def _improvement(evidence: Evidence, found: Sequence[Contrast], name: str, heading: str, caption: str) -> Drawing:
     drawn = looks(evidence.methods)
-    suites = list(dict.fromkeys(each.suite for each in found))
     methods = [method for method in evidence.methods if any(each.method == method for each in found)]
-    with style(name):
-        columns = min(4, len(suites))
-        rows = math.ceil(len(suites) / columns)
-        head, row = (0.9, 0.28) if width == WIDTH else (0.5, 0.2)
-        figure = new_figure(rows * (head + row * len(methods)), width)
-        for axes, suite in zip(grid_of_axes(figure, rows, columns, len(suites), sharey=True), suites, strict=True):
-            axes.axvline(0.5, color=MUTED, linewidth=0.8)
-            for each in found:
-                if each.suite == suite:
-                    share, interval = each.comparison.probability, each.comparison.probability_interval
-                    marks = {} if each.is_shown else {"markerfacecolor": "none"}
-                    draw_interval(axes, methods.index(each.method), share, interval, drawn[each.method], **marks)
-            _method_rows(axes, methods, short(suite))
-            axes.set_xlim(-0.04, 1.04)
-            axes.xaxis.set_major_locator(MultipleLocator(0.25 if width == WIDTH else 0.5))
-            axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    return Drawing(name, heading, caption, figure)
+    panels = []
+    for suite in dict.fromkeys(each.suite for each in found):
+        marks: list[Mark] = [upright(0.5, len(methods))]
+        for each in (each for each in found if each.suite == suite):
+            share, interval = each.comparison.probability, each.comparison.probability_interval
+            marks += interval_marks(
+                methods.index(each.method), share, interval, drawn[each.method], filled=each.is_shown
+            )
+        panels.append(rows(suite, [label(method) for method in methods], marks, Axis(-0.03, 1.03, _SHARES)))
+    return Drawing(name, heading, caption, tuple(panels), min(3, len(panels)))
 
 
 def aggregate_figure(evidence: Evidence, found: Sequence[Aggregate]) -> Drawing:
     """Return IQM, median and optimality gap of each method."""
     drawn = looks(evidence.methods)
-    names = list(found[0].values)
-    with style("aggregates"):
-        figure = new_figure(0.9 + 0.3 * len(found))
-        for axes, name in zip(grid_of_axes(figure, 1, len(names), len(names), sharey=True), names, strict=True):
-            for row, each in enumerate(found):
-                draw_interval(axes, row, *each.values[name], drawn[each.method])
-            better = "less is better" if name == "optimality gap" else "more is better"
-            _method_rows(axes, [each.method for each in found], f"{name} ({better})")
+    panels = []
+    for name in found[0].values:
+        marks: list[Mark] = []
+        for row, each in enumerate(found):
+            marks += interval_marks(row, *each.values[name], drawn[each.method])
+        ends = [end for each in found for end in (each.values[name][1].low, each.values[name][1].high)]
+        note = "less is better" if name == "optimality gap" else ""
+        names = [label(each.method) for each in found]
+        panels.append(rows(name, names, marks, _axis(ends), note=note))
     games, methods = common_games(evidence)
     caption = (
         f"Final scores of {_listed(games)}, where random play is 0 and a human is 1. Bars are 95% stratified "
@@ -122,7 +129,7 @@ def aggregate_figure(evidence: Evidence, found: Sequence[Aggregate]) -> Drawing:
     left_out = [label(method) for method in evidence.methods if method not in methods]
     if left_out:
         caption += f" Left out, for lack of a score on one of these games: {', '.join(left_out)}."
-    return Drawing("aggregates", "Aggregate scores", caption, figure)
+    return Drawing("aggregates", "Aggregate scores", caption, tuple(panels), len(panels))
 
 
 def profile_figure(evidence: Evidence) -> Drawing:
@@ -130,81 +137,80 @@ def profile_figure(evidence: Evidence) -> Drawing:
     games, methods = common_games(evidence)
     drawn = looks(evidence.methods)
     thresholds, profiles = performance_profiles(evidence)
-    with style("performance_profile"):
-        figure = new_figure(3.4)
-        (axes,) = grid_of_axes(figure, 1, 1, 1)
-        for method, (shares, band) in profiles.items():
-            look = drawn[method]
-            axes.fill_between(thresholds, band[0], band[1], color=look.colour, alpha=0.1, linewidth=0)
-            line = {"color": look.colour, "linestyle": look.dashes, "marker": look.marker, "markevery": 10}
-            axes.plot(thresholds, shares, markeredgewidth=0, **line)
-        tidy(axes, "share of runs above a score")
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.set_xlabel("human-normalised score")
-        axes.set_ylim(-0.02, 1.02)
-        add_legend(figure, (drawn[method] for method in methods))
-    caption = (
-        f"Over {_listed(games)}. Bands are bootstrap intervals and only describe. A curve that lies above another "
-        "everywhere is better at every level."
+    marks: list[Mark] = []
+    for method, (shares, band) in profiles.items():
+        look = drawn[method]
+        marks += [Band(thresholds, band[0], band[1], look.colour, opacity=0.1)]
+        marks += [Line(thresholds, shares, look.colour, look.dashes, title=look.label)]
+    x = Axis(
+        0.0,
+        float(thresholds[-1]),
+        tuple((v, number(v)) for v in (0.0, float(thresholds[-1]))),
+        "human-normalised score",
     )
-    return Drawing("performance_profile", "Performance profile", caption, figure)
+    y = Axis(-0.02, 1.02, _SHARES, lines=True)
+    caption = (
+        f"The share of runs above each score, over {_listed(games)}. Bands are bootstrap intervals and only "
+        "describe. A "
+        "curve that lies above another everywhere is better at every level."
+    )
+    legend = tuple(drawn[method] for method in methods)
+    panel = Panel("", tuple(marks), x, y, width=420.0, height=260.0)
+    return Drawing("performance_profile", "Performance profile", caption, (panel,), 1, legend)
 
 
 def gain_figure(evidence: Evidence) -> Drawing:
     """Return the gain on hard games beside the harm on easy ones."""
     hard, easy = gains(evidence, "hard"), gains(evidence, "training")
     drawn = looks(evidence.methods)
-    with style("gain_and_harm"):
-        figure = new_figure(3.8, _NARROW)
-        (axes,) = grid_of_axes(figure, 1, 1, 1)
-        axes.axhline(0.0, color=MUTED, linewidth=0.8)
-        axes.axvline(0.0, color=MUTED, linewidth=0.8)
-        for method, (x, across) in hard.items():
-            y, up = easy[method]
-            colour = drawn[method].colour
-            axes.plot([across.low, across.high], [y, y], color=colour, linewidth=1.8, alpha=0.45)
-            axes.plot([x, x], [up.low, up.high], color=colour, linewidth=1.8, alpha=0.45)
-            axes.plot([x], [y], color=colour, marker=drawn[method].marker, markersize=7, linestyle="")
-        tidy(axes)
-        axes.set_xlabel("mean gain on the other hard games")
-        axes.set_ylabel("mean gain on the training games")
-        add_legend(figure, (drawn[method] for method in hard), columns=5)
+    marks: list[Mark] = []
+    xs, ys = [0.0], [0.0]
+    for method, (x, across) in hard.items():
+        y, up = easy[method]
+        colour = drawn[method].colour
+        marks.append(Line(np.array([across.low, across.high]), np.array([y, y]), colour, width=3.0, opacity=0.4))
+        marks.append(Line(np.array([x, x]), np.array([up.low, up.high]), colour, width=3.0, opacity=0.4))
+        said = f"{label(method)}: {number(x)} on hard games, {number(y)} on easy ones"
+        marks += [Dots([x], [y], colour, [said], radius=4.5, opacity=1.0), Word(x, y, label(method))]
+        xs, ys = [*xs, across.low, across.high], [*ys, up.low, up.high]
+    wide, tall = _axis(xs, "gain on the other hard games"), _axis(ys)
+    lines = [
+        Line(np.array([0.0, 0.0]), np.array([tall.low, tall.high]), MUTED, width=0.8),
+        Line(np.array([wide.low, wide.high]), np.array([0.0, 0.0]), MUTED, width=0.8),
+    ]
     caption = (
-        "Human-normalised score minus that of ε-greedy, averaged over games. Bars are bootstrap intervals and only "
-        "describe. Down and to the right: helps where it is hard, hurts where it is easy."
+        "Across: gain on the other hard games; up: gain on the training games. Human-normalised score minus that of "
+        "ε-greedy, averaged over games. Bars are bootstrap intervals and only describe. Down and to the right: helps "
+        "where it is hard, hurts where it is easy."
     )
-    return Drawing("gain_and_harm", "Gain on hard games beside harm on easy ones", caption, figure)
+    panel = Panel("", (*lines, *marks), wide, tall, width=420.0, height=320.0)
+    return Drawing("gain_and_harm", "Gain on hard games beside harm on easy ones", caption, (panel,), 1)
 
 
 def correlation_figure(found: Sequence[Correlation]) -> Drawing:
     """Return how like Montezuma's ranking of methods is to the other games' rankings."""
-    names = [title(each.game) if each.game else "mean, other hard games" for each in found]
-    with style("rank_correlation"):
-        figure = new_figure(0.8 + 0.22 * len(found), _NARROW)
-        (axes,) = grid_of_axes(figure, 1, 1, 1)
-        axes.axvline(0.0, color=MUTED, linewidth=0.8)
-        for row, each in enumerate(found):
-            draw_interval(axes, row, each.value, each.interval, Look("", INK, "-", "o"))
-        tidy(axes, "rank correlation with Montezuma’s Revenge")
-        axes.set_xlim(-1.05, 1.05)
-        _rows(axes, names)
+    names = [title(each.game) if each.game else "mean, hard games" for each in found]
+    marks: list[Mark] = [upright(0.0, len(names))]
+    for row, (each, name) in enumerate(zip(found, names, strict=True)):
+        marks += interval_marks(row, each.value, each.interval, Look(name, INK, "-", "o"))
     caption = (
         "1: methods rank alike on both games; 0: the rankings are unrelated; −1: reversed. Bars are bootstrap "
         "intervals over seeds and only describe; the verdict above rests on exact tests."
     )
-    return Drawing("rank_correlation", "Does Montezuma’s Revenge foretell other games?", caption, figure)
+    x = Axis(-1.05, 1.05, ((-1.0, "−1"), (0.0, "0"), (1.0, "1")))
+    panel = rows("", names, marks, x, width=420.0)
+    return Drawing("rank_correlation", "Does Montezuma’s Revenge foretell other games?", caption, (panel,), 1)
 
 
-def _method_rows(axes: Axes, methods: Sequence[str], heading: str) -> None:
-    tidy(axes, heading)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    _rows(axes, [short(label(method)) for method in methods])
+def _axis(values: Sequence[float], name: str = "") -> Axis:
+    """Return an axis over values, with a tick at both ends."""
+    low, high = min(values), max(values)
+    slack = 0.06 * ((high - low) or 1.0)
+    return Axis(low - slack, high + slack, numbers(low, high), name)
 
 
-def _rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
+def _contains(interval: Interval, value: float) -> bool:
+    return interval.low <= value <= interval.high
 
 
 def _listed(games: Sequence[str]) -> str:

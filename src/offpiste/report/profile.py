@@ -17,8 +17,9 @@ class Panel:
 
     heading: str
     games: tuple[str, ...]
-    rows: tuple[tuple[str, bool, tuple[Cell | None, ...]], ...]
-    """What the method is called, whether it is the first that only serves as a reference, and a cell for each game."""
+    rows: tuple[tuple[str, str, bool, tuple[Cell | None, ...]], ...]
+    """The method and what it is called, whether it is the first that only serves as a reference, and a cell for each
+    game."""
     shows: str
     """score, area or outcome."""
 
@@ -56,13 +57,41 @@ def profile_table(found: Sequence[Cell]) -> Table:
     return table_of("profile", found, columns)
 
 
+_FILLS = {
+    "kept": 'fill="var(--kept)"',
+    "learned": 'fill="var(--learned)"',
+    "avoided": 'fill="none" stroke="var(--kept)" stroke-width="2"',
+    "never": 'fill="var(--line)"',
+}
+"""How the dot of a seed is drawn, by what happened in its run."""
+_STEP, _ACROSS = 12, 5
+
+
+def dots(cell: Cell) -> str:
+    """Return a dot for each seed as SVG, those that got farthest first."""
+    learned = max(0, cell.learned - cell.kept)
+    never = max(0, cell.seeds - cell.kept - learned - cell.avoided)
+    kinds = ["kept"] * cell.kept + ["learned"] * learned + ["avoided"] * cell.avoided + ["never"] * never
+    rows = -(-len(kinds) // _ACROSS)
+    circles = "".join(
+        f'<circle cx="{_STEP * (index % _ACROSS) + 6}" cy="{_STEP * (index // _ACROSS) + 6}" r="4" {_FILLS[kind]}/>'
+        for index, kind in enumerate(kinds)
+    )
+    return f'<svg viewBox="0 0 {_STEP * _ACROSS} {_STEP * rows}" aria-hidden="true">{circles}</svg>'
+
+
+def dot(kind: str) -> str:
+    """Return one such dot, for the key."""
+    return f'<svg class="dot" viewBox="0 0 12 12" aria-hidden="true"><circle cx="6" cy="6" r="4" {_FILLS[kind]}/></svg>'
+
+
 def _panel(found: Sequence[Cell], suite: str, games: tuple[str, ...], heading: str, shows: str) -> Panel:
     methods = list(dict.fromkeys(cell.method for cell in found))
     methods.sort(key=lambda method: method in LADDER)  # stable: references last
     by_method_and_game = {(cell.method, cell.game): cell for cell in found if cell.suite == suite}
     first = next((method for method in methods if method in LADDER), None)
     rows = [
-        (label(method), method == first, tuple(by_method_and_game.get((method, game)) for game in games))
+        (method, label(method), method == first, tuple(by_method_and_game.get((method, game)) for game in games))
         for method in methods
     ]
     return Panel(heading, games, tuple(rows), shows)

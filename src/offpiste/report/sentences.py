@@ -44,6 +44,9 @@ def scope(evidence: Evidence) -> list[str]:
     said = []
     if evidence.tuning:
         said.append(f"{count_of(len(evidence.tuning), 'run')} of these tune constants and are in no comparison.")
+    if evidence.chosen:
+        count = count_of(len(evidence.chosen), "run")
+        said.append(f"Of these, {count} with a β chosen for the world or for all worlds (Which β?): in no comparison.")
     series = sorted({found.series for found in evidence.records.published})
     if series:
         games = len({found.game for found in evidence.records.published})

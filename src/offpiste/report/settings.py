@@ -26,6 +26,12 @@ def protocol_table(runs: Sequence[Run]) -> Table:
     return Table("protocol", ("setting", *kinds), cells if kinds else [])
 
 
+def differing(table: Table) -> Table:
+    """Return the rows of the protocol table in which the protocols differ."""
+    rows = [row for row in table.rows if len({str(cell) for cell in row[1:]}) > 1]
+    return Table("protocol_differences", table.columns, rows)
+
+
 def methods_table(runs: Sequence[Run]) -> Table:
     """Return how each method explores, one row per distinct set of settings."""
     kinds: dict[tuple[str, str], list[Run]] = defaultdict(list)

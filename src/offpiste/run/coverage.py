@@ -5,21 +5,17 @@ downscaled frame as in Go-Explore (Ecoffet et al., 2019): 11×8 pixels in 8 shad
 the count is a lower bound that saturates near a million.
 """
 
-import math
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.config import WorldConfig
 from offpiste.rows import UNKNOWN
+from offpiste.worlds.coarse import COARSE_FRAME, CoarseFrame, coarse_copy
 from offpiste.worlds.games import CELLS_PER_ROOM, ROOMS, Location
 
-CoarseFrame = tuple[int, int, int]
-_COARSE_FRAME = WorldConfig().coarse_frame
 _FRAME_CELLS = 2**20
 NOT_COUNTED: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new", "cells_visited", "cells_new"))
 """The columns of an evaluation episode, whose coverage is not counted."""
@@ -28,7 +24,7 @@ NOT_COUNTED: dict[str, int | None] = dict.fromkeys(("rooms_visited", "rooms_new"
 class Coverage:
     """Counts visited rooms and cells, over the run and within the current episode."""
 
-    def __init__(self, location: Location | None, coarse_frame: CoarseFrame = _COARSE_FRAME) -> None:
+    def __init__(self, location: Location | None, coarse_frame: CoarseFrame = COARSE_FRAME) -> None:
         self._location = location
         self._coarse_frame = coarse_frame
         self._seen_rooms = np.zeros(ROOMS, np.bool_)
@@ -113,8 +109,6 @@ class Coverage:
         self._first_steps[cells], self._visits[cells] = columns["first_step"], columns["visits"]
 
 
-def frame_cell(frame: NDArray[np.uint8], coarse_frame: CoarseFrame = _COARSE_FRAME) -> int:
-    """Return the cell of a frame: the hash of its downscaled copy of so many columns, rows and shades."""
-    columns, rows, shades = coarse_frame
-    coarse = cv2.resize(frame, (columns, rows), interpolation=cv2.INTER_AREA) // math.ceil(256 / shades)
-    return zlib.crc32(coarse.tobytes()) % _FRAME_CELLS
+def frame_cell(frame: NDArray[np.uint8], coarse_frame: CoarseFrame = COARSE_FRAME) -> int:
+    """Return the cell of a frame: the hash of its coarse copy."""
+    return zlib.crc32(coarse_copy(frame, coarse_frame).tobytes()) % _FRAME_CELLS

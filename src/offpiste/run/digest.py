@@ -16,8 +16,9 @@ from offpiste.run.parts import new_replay
 from offpiste.seeding import stream
 from offpiste.store import layout
 from offpiste.store.checkpoints import newest_whole, older_used, refuse_unfit
+from offpiste.store.finished import refuse_results_only
+from offpiste.store.identity import read_config
 from offpiste.store.records import column_digests, one_digest, read_records, to_table
-from offpiste.store.run_folder import read_config, refuse_results_only
 from offpiste.store.storage import Folder
 
 _OBJECTS = (layout.LOOP, layout.COVERAGE, layout.CELLS, layout.SCALARS, layout.AGENT, layout.BONUS)

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from offpiste import arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
-from offpiste.errors import CheckpointError, StoreError
+from offpiste.errors import CheckpointError, ConfigError, StoreError
 from offpiste.run.parts import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import layout
 from offpiste.store.checkpoints import newest_objects, refuse_unfit
-from offpiste.store.run_folder import read_config
+from offpiste.store.identity import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
 from offpiste.worlds.play import Policy, episode
-from offpiste.worlds.registry import open_world
+from offpiste.worlds.registry import is_ours, open_world
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,15 @@ def evaluate(
     iteration: int | None = None,
     device: str = "cpu",
     warn: Callable[[str], None] = warnings.warn,
+    *,
+    trust_world: bool = False,
 ) -> Iterator[Played]:
     """Play episodes with the newest weights of a run, or with those kept after an iteration.
 
     `warn` says if the newest checkpoint is broken, so that an older one is used.
     """
     config = read_config(folder)
+    refuse_world(config.game, trust_world=trust_world)
     config = replace(config, machine=replace(config.machine, device=device))
     prepare(config.machine)
     world = open_world(config.game, config.world, stream(seed, "evaluation game"), config.seed)
@@ -50,6 +53,15 @@ def evaluate(
         for transition in episode(world, policy):
             total, steps = total + transition.reward, steps + 1
         yield Played(total, steps)
+
+
+def refuse_world(game: str, *, trust_world: bool) -> None:
+    """Raise `ConfigError` for a world whose code would be imported because a store names it."""
+    if not trust_world and not is_ours(game):
+        raise ConfigError(
+            f"the run names the world {game!r}, whose code is not ours, so it was not imported: it could do anything. "
+            "If you know it, give --trust-world"
+        )
 
 
 def evaluation_policy(config: RunConfig, agent: Rainbow, seed: int) -> Policy:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from offpiste.agent.exploration import RandomActions
-from offpiste.agent.mixing import IntrinsicScale, clip_extrinsic, n_step_returns
-from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus, warm_up_steps
+from offpiste.agent.mixing import IntrinsicScale, clip_extrinsic, targets
+from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus, ScoringBonus, scores, warm_up_steps
 from offpiste.config import RunConfig
-from offpiste.errors import NotFinite
+from offpiste.errors import ConfigError, NotFinite
 from offpiste.run.parts import build_bonus, new_agent, new_replay
-from offpiste.run.tracker import Step, Tracker
+from offpiste.run.tracker import EXTRINSIC_EVALUATION, Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
 from offpiste.types import Transition
 from offpiste.worlds.base import World
@@ -45,6 +45,12 @@ class Loop:
         self.bonus: Bonus | None = built
         self.intrinsic_scale = IntrinsicScale(config.bonus)
         self._unpaid_steps = warm_up_steps(built)
+        self._scoring = built if isinstance(built, ScoringBonus) and config.bonus.when == "sample" else None
+        if config.bonus.when == "sample" and self._scoring is None:
+            raise ConfigError(
+                f"bonus.when must be entry for the bonus {config.bonus.name!r}, which has no method score; set "
+                'bonus.when = "entry"'
+            )
         self.tracker = Tracker(config, self.bonus)
 
     @cached_property
@@ -69,6 +75,7 @@ class Loop:
             self.random_actions.end_episode()
             self.tracker.begin_episode(self.world)
         step = self.tracker.training_steps
+        self.agent.beta = self.intrinsic_scale.beta(step)
         if self.learning and step % self.config.agent.update_period_steps == 0:
             self.update()
         if self.learning and step % self.config.agent.target_update_steps == 0:
@@ -90,9 +97,11 @@ class Loop:
     def update(self) -> None:
         """Sample a batch; update the agent on it, then the bonus if it is a `LearningBonus`."""
         batch = self.replay.sample(self.config.agent.batch_size)
+        if self._scoring is not None:
+            batch = replace(batch, intrinsic=scores(self._scoring, batch))
         factor = self.intrinsic_scale.factor(self.tracker.training_steps)
-        returns = n_step_returns(batch, self.config.bonus, self.config.agent.discount, factor)
-        learned = self.agent.learn(batch, returns, self._streams["noise"])
+        wanted = targets(batch, self.config.bonus, self.config.agent.discount, factor)
+        learned = self.agent.learn(batch, wanted, self._streams["noise"])
         if not math.isfinite(learned.loss):
             advice = "lower agent.learning_rate" + (" or bonus.scale" if self.bonus is not None else "")
             raise NotFinite(f"the loss must be finite, got {learned.loss} {self._when}; {advice}")
@@ -123,7 +132,10 @@ class Loop:
             world.reset()  # coverage, which `begin_episode` counts, is of training only
         actions, noise = self._streams["evaluation actions"], self._streams["evaluation noise"]
         used_noise = noise if exploration.evaluation_noise else None
-        action = self.agent.act(world.observation, exploration.epsilon_evaluation, actions, used_noise)
+        extrinsic_only = self.tracker.phase == EXTRINSIC_EVALUATION
+        action = self.agent.act(
+            world.observation, exploration.epsilon_evaluation, actions, used_noise, extrinsic_only=extrinsic_only
+        )
         return self.tracker.count_evaluation(take_step(world, action, episode_step=self.tracker.episode.steps))
 
     def state(self) -> dict[str, dict[str, Any]]:

@@ -15,13 +15,18 @@ def new_agent(config: RunConfig, world: World) -> Rainbow:
     """Return the untrained agent of a run."""
     noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
     weights, device = stream(config.seed, "weights"), config.machine.device
-    return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale)
+    return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale, config.bonus)
 
 
 def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
     """Return the empty replay of a run."""
-    world = config.world
-    return Replay(config.agent, world.state_shape, generator, bootstrap_at_limit=world.bootstrap_at_limit)
+    return Replay(
+        config.agent,
+        config.world.state_shape,
+        generator,
+        bootstrap_at_limit=config.world.bootstrap_at_limit,
+        beyond_ends=not config.bonus.ends_with_episode,
+    )
 
 
 def build_bonus(

@@ -70,6 +70,8 @@ class IterationStatistics:
     clipped_sums: int = 0
     factors: dict[str, float] = field(default_factory=dict)
     """The sum of each factor of intrinsic rewards that are products; of a window alone."""
+    second_head: dict[str, float] = field(default_factory=dict)
+    """The sums over updates of what the second head adds to their statistics; of a window alone."""
 
     def count_update(self, update: Update) -> None:
         """Count an update of the agent."""
@@ -88,6 +90,11 @@ class IterationStatistics:
         """Count the factors of an intrinsic reward."""
         for name, value in factors.items():
             self.factors[name] = self.factors.get(name, 0.0) + value
+
+    def count_second_head(self, found: Mapping[str, float]) -> None:
+        """Count what the second head adds to the statistics of an update."""
+        for name, value in found.items():
+            self.second_head[name] = self.second_head.get(name, 0.0) + value
 
     def columns(self) -> dict[str, Any]:
         """Return these statistics as columns of an `IterationRow`."""
@@ -117,7 +124,9 @@ class IterationStatistics:
 
     def state(self) -> dict[str, Any]:
         """Return copies of all attributes but `intrinsic`, which a checkpoint holds as an array."""
-        values = vars(self) | {"returns": [*self.returns], "factors": {**self.factors}}
-        if not self.factors:
-            del values["factors"]
+        values = vars(self) | {"returns": [*self.returns]}
+        for name in ("factors", "second_head"):
+            values[name] = {**values[name]}
+            if not values[name]:
+                del values[name]
         return {name: value for name, value in values.items() if name != "intrinsic"}

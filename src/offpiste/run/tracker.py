@@ -39,6 +39,8 @@ _SCALARS = {
     "rooms": "rooms_total",
 }
 """The scalars of a window by name, with the column of an iteration that each is computed as."""
+EXTRINSIC_EVALUATION = "evaluation_extrinsic"
+"""The phase of a run with two heads that follows its evaluation: the same number of steps, by Q_E alone."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,12 @@ class Tracker:
         """Agent steps of training and evaluation together."""
         self.iteration = 1
         self.phase = "train"
-        """train or evaluation."""
-        self.episodes = {"train": 0, "evaluation": 0}
+        """train or evaluation, and EXTRINSIC_EVALUATION with two heads."""
+        self._phases = ("train", "evaluation", *([EXTRINSIC_EVALUATION] if config.bonus.heads == 2 else []))
+        self.episodes = dict.fromkeys(self._phases, 0)
         """Episodes that have ended, by phase."""
         self.episode = EpisodeStatistics()
-        self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
+        self._iterations = {phase: IterationStatistics() for phase in self._phases}
         self._window = IterationStatistics()
         self._window_steps = window_steps(config.schedule.iteration_steps)
         self.coverage = Coverage(location(config.game), config.world.coarse_frame)
@@ -94,6 +97,7 @@ class Tracker:
         """Count an update of the agent."""
         for statistics in (self._iterations["train"], self._window):
             statistics.count_update(update)
+        self._window.count_second_head(update.intrinsic)
 
     def count_training(self, transition: Transition, intrinsic: float | None, factor: float | None = None) -> Step:
         """Count a training step, with its unscaled intrinsic reward and the factor of that, or None without a bonus.
@@ -140,28 +144,31 @@ class Tracker:
         if iteration.steps < wanted:
             return Step(row)
         iteration_row = self._iteration_row(complete=True)
-        if self.phase == "train" and schedule.evaluation_steps:
-            self.phase = "evaluation"
-        else:
+        if self.phase == self._phases[-1] or not schedule.evaluation_steps:
             self.phase = "train"
             self.iteration += 1
-            self._iterations = {"train": IterationStatistics(), "evaluation": IterationStatistics()}
+            self._iterations = {phase: IterationStatistics() for phase in self._phases}
+        else:
+            self.phase = self._phases[self._phases.index(self.phase) + 1]
         return Step(row, iteration_row)
 
     def _close_window(self) -> dict[str, float]:
         """Return the scalars of the window that this step completes, and begin the next."""
         columns = self._window.columns() | self.coverage.totals()
-        factors = {f"intrinsic/{name}": total / self._window.steps for name, total in self._window.factors.items()}
+        factors = {name: total / self._window.steps for name, total in self._window.factors.items()}
+        second_head = {name: total / self._window.updates for name, total in self._window.second_head.items()}
+        intrinsic = {f"intrinsic/{name}": value for name, value in (factors | second_head).items()}
         self._window = IterationStatistics()
         scalars = {name: float(columns[key]) for name, key in _SCALARS.items() if columns[key] is not None}
-        return scalars | factors | {"epsilon": self.epsilon(self.training_steps)} | self._bonus_scalars()
+        return scalars | intrinsic | {"epsilon": self.epsilon(self.training_steps)} | self._bonus_scalars()
 
     def _bonus_scalars(self) -> dict[str, float]:
         """Return the scalars of the bonus, by names that begin with bonus/."""
         scalars = {} if self._logging is None else self._logging.scalars()
         if fault := fault_of_scalars(scalars):
             raise NotFinite(f"the bonus cannot be recorded at step {self.training_steps:,}: {fault}")
-        return {f"bonus/{name}": float(value) for name, value in scalars.items()}
+        lists = {name: value if isinstance(value, list | tuple) else [value] for name, value in scalars.items()}
+        return {f"bonus/{name}": float(np.mean(values)) for name, values in lists.items() if len(values)}
 
     def _episode_row(self, ended: str) -> EpisodeRow:
         self.episodes[self.phase] += 1

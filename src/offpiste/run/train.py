@@ -6,15 +6,17 @@ that fails is retried and does not stop training; only the last write of a proce
 
 import dataclasses
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import torch
 
 from offpiste import arrays
-from offpiste.bonuses.registry import source_digest
+from offpiste.bonuses.registry import line_of, source_digest, source_file
 from offpiste.config import RunConfig
-from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
+from offpiste.errors import BonusError, CheckpointError, OffpisteError, StoreError, Superseded
 from offpiste.rows import AttemptRow
-from offpiste.run.blame import blaming
 from offpiste.run.loop import Loop
 from offpiste.run.process import about_this_process, prepare
 from offpiste.run.progress import Meter, Progress
@@ -24,9 +26,10 @@ from offpiste.seeding import stream
 from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt, describe_attempt, withdraw_attempt
 from offpiste.store.checkpoints import Checkpoints, refuse_unfit
+from offpiste.store.finished import finished_frames, refuse_results_only
+from offpiste.store.identity import claim
 from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, read_records
-from offpiste.store.run_folder import claim, finished_frames, refuse_results_only
 from offpiste.store.storage import Folder
 
 PROGRESS_SECONDS = 0.25
@@ -43,7 +46,7 @@ def train(
 ) -> Progress:
     """Train or resume the run in this folder, until its frames are done or a signal stops the process."""
     prepare(config.machine)
-    with blaming(config.bonus.name):
+    with _blaming(config.bonus.name):
         loop = Loop(config)  # before anything is written: the game or the bonus may be unknown
     stored = claim(folder, config, source_digest(config.bonus.name), accept_version=accept_version)
     refuse_results_only(folder)
@@ -52,12 +55,12 @@ def train(
         checkpoints = Checkpoints(folder, about.attempt, stored.identity)
         restored = _restore(folder, checkpoints, loop)
         about = dataclasses.replace(about, start_step=loop.tracker.training_steps, note=restored.note)
-        _describe(folder, stored.run_id, about)
+        describe_attempt(folder, about.attempt, _described(stored.run_id, about))
         writer = Writer(folder, loop, checkpoints, about, stored.identity, restored)
         meter = Meter(config, loop, restored.note)
         with closing(writer.curves):
             try:
-                with blaming(config.bonus.name):
+                with _blaming(config.bonus.name):
                     return _run(loop, writer, meter, stop_signal, report)
             except Superseded:
                 raise  # the status now belongs to the newer attempt
@@ -67,9 +70,27 @@ def train(
                 raise
 
 
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Raise `BonusError`, with file and line, for an error that comes from the code of a bonus.
+
+    Not for what may pass: too little memory, and what the system refuses.
+    """
+    try:
+        yield
+    except (OffpisteError, OSError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        file = None if name == "none" else source_file(name)
+        line = line_of(error, file)
+        if line is None:
+            raise
+        raise BonusError(f"the bonus {name} failed in {file}, line {line}: {type(error).__name__}: {error}") from error
+
+
 def _begin(folder: Folder, run_id: str, about: AttemptRow) -> AttemptRow:
     """Register an attempt and return what describes it; refuse a run of which only the results are kept."""
-    name = begin_attempt(folder, {"run_id": run_id, "process": this_process(), **dataclasses.asdict(about)})
+    name = begin_attempt(folder, _described(run_id, about))
     try:
         refuse_results_only(folder)  # again, now that whoever deletes the replay sees this attempt
     except CheckpointError:
@@ -78,9 +99,8 @@ def _begin(folder: Folder, run_id: str, about: AttemptRow) -> AttemptRow:
     return dataclasses.replace(about, attempt=name)
 
 
-def _describe(folder: Folder, run_id: str, about: AttemptRow) -> None:
-    values = {"run_id": run_id, "process": this_process(), **dataclasses.asdict(about)}
-    describe_attempt(folder, about.attempt, values)
+def _described(run_id: str, about: AttemptRow) -> dict[str, Any]:
+    return {"run_id": run_id, "process": this_process(), **dataclasses.asdict(about)}
 
 
 def _restore(folder: Folder, checkpoints: Checkpoints, loop: Loop) -> Restored:
@@ -137,7 +157,7 @@ def _run(loop: Loop, writer: Writer, meter: Meter, stop_signal: StopSignal, repo
             _try_status(writer, meter, "running")
             next_status = now + STATUS_SECONDS
     state, finished = ("finished", meter.target_frames) if meter.done else ("paused", None)
-    writer.curves.close()  # before the last status, whose note says if that failed
+    writer.close_curves()  # before the last status, whose note says if that failed
     for write in (
         writer.save,
         lambda: writer.write_tables(finished),

@@ -1,16 +1,18 @@
-"""A video of one episode: the screen, and beside it the action, return, Q, reward, intrinsic reward and cells visited.
+"""A video of episodes: the screen, and beside it score, action, Q, intrinsic reward and cells visited.
 
 The bonus is restored from the checkpoint and continues to learn, as it would in training; the run is not changed.
 """
 
-import math
+import shutil
+import subprocess
+import tempfile
 import warnings
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,45 +27,48 @@ from offpiste.bonuses.base import Bonus, Transition
 from offpiste.bonuses.registry import is_declared
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
-from offpiste.run.evaluate import agent_from, evaluation_policy, read_kept, weights_key
+from offpiste.methods import METHODS
+from offpiste.run.evaluate import agent_from, evaluation_policy, read_kept, refuse_world, weights_key
 from offpiste.run.parts import build_bonus
 from offpiste.run.process import prepare
+from offpiste.run.video_frame import HEIGHT, WIDTH, Map, Moment, Place, VideoFrame, compose, recent
 from offpiste.seeding import stream
 from offpiste.store import layout
-from offpiste.store.checkpoints import refuse_unfit
+from offpiste.store.checkpoints import newest_objects, refuse_unfit
+from offpiste.store.identity import read_config
 from offpiste.store.outputs import replacing
-from offpiste.store.run_folder import read_config
 from offpiste.store.storage import Folder
 from offpiste.worlds.base import World
+from offpiste.worlds.games import CELLS_PER_ROOM, GAMES
 from offpiste.worlds.play import Policy, episode
 from offpiste.worlds.registry import find, open_world
 
 FORMATS = (".mp4", ".gif")
-HEIGHT, SCREEN_WIDTH, PANEL_WIDTH = 420, 480, 320
-CHART_STEPS = 150
-_MAP_PIXELS = 128
 _MAX_DRAWN = 1e30
-_FONT = cv2.FONT_HERSHEY_SIMPLEX
-_WHITE, _GREY, _ORANGE, _BLUE = (255, 255, 255), (160, 160, 160), (0, 159, 230), (233, 180, 86)
+_SCREEN_CELLS = 20
+"""As wide as the screen of the ALE, in cells."""
+_RAW = ("-hide_banner", "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "bgr24")
+_H264 = ("-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p")
 
-VideoFrame = NDArray[np.uint8]
 
-
-def render_episode(
+def render_episodes(
     folder: Folder,
     steps: int,
     seed: int,
     iteration: int | None = None,
     *,
+    episodes: int = 1,
     trust_bonus: bool = False,
+    trust_world: bool = False,
     warn: Callable[[str], None] = warnings.warn,
 ) -> Iterator[VideoFrame]:
-    """Play one episode of at most `steps` agent steps, with the newest weights or those kept after an iteration.
+    """Play episodes of at most `steps` agent steps each, with the newest weights or those kept after an iteration.
 
     The run may be a stranger's, so a bonus that no installed package declares is imported only where it is trusted.
     Weights and bonus are of the same checkpoint; `warn` says if that is not the newest, because it is broken.
     """
     config = read_config(folder)
+    refuse_world(config.game, trust_world=trust_world)
     name = config.bonus.name
     if ":" in name and not trust_bonus and not is_declared(name):
         raise ConfigError(
@@ -82,13 +87,25 @@ def render_episode(
         with refuse_unfit(folder):
             bonus.load_state(arrays.unpack(found[model]))
     observe = None if bonus is None else partial(_observe, folder, name, bonus)
-    return _play(config, world, agent, evaluation_policy(config, agent, seed), observe, steps)
+    policy, known = evaluation_policy(config, agent, seed), _visited_in_run(folder)
+    return chain.from_iterable(
+        _play(config, world, agent, policy, observe, steps, number, known) for number in range(1, episodes + 1)
+    )
 
 
 def _observe(folder: Folder, name: str, bonus: Bonus, transition: Transition) -> float:
     """Return the intrinsic reward; an error of a bonus of ours is one of the state that it was restored from."""
     with nullcontext() if ":" in name else refuse_unfit(folder):
         return bonus.observe(transition)
+
+
+def _visited_in_run(folder: Folder) -> NDArray[np.int64]:
+    """Return the cells that training has visited, by number; none where the checkpoint does not say."""
+    try:
+        cells = arrays.unpack(newest_objects(folder, [layout.CELLS], lambda _: None)[layout.CELLS])
+        return np.asarray(cells["cell"], np.int64)
+    except (KeyError, TypeError, ValueError, OffpisteError):
+        return np.zeros(0, np.int64)
 
 
 def _play(
@@ -98,49 +115,104 @@ def _play(
     policy: Policy,
     observe: Callable[[Transition], float] | None,
     steps: int,
+    number: int,
+    known: NDArray[np.int64],
 ) -> Iterator[VideoFrame]:
-    total, rewards, bonuses = 0.0, deque([0.0], CHART_STEPS), deque([0.0], CHART_STEPS)
-    location, visited = find(config.game).location, Counter[tuple[int, int, int]]()
-    before: list[tuple[Any, float, Any]] = []
+    total, intrinsic = 0.0, recent()
+    game, visited = find(config.game), Counter[tuple[int, int, int]]()
+    method = METHODS[config.method].label if config.method in METHODS else config.method
+    name = game.title or config.game.replace("_", " ").title()
+    before: list[tuple[Any, list[float], Any]] = []
 
     def policy_that_records(state: NDArray[np.uint8]) -> int:
-        before.append((world.render(), float(agent.action_values(state).max()), world.ram))
+        before.append((world.render(), agent.action_values(state).tolist(), world.ram))
         return policy(state)
 
     for transition in islice(episode(world, policy_that_records), steps):
-        screen, value, ram = before.pop()  # as they were when the action was chosen
-        intrinsic = 0.0 if observe is None else observe(transition)
+        screen, values, ram = before.pop()  # as they were when the action was chosen
+        if observe is not None:
+            intrinsic.append(float(np.clip(np.nan_to_num(observe(transition)), -_MAX_DRAWN, _MAX_DRAWN)))
         total += transition.reward
-        rewards.append(transition.reward)
-        bonuses.append(float(np.clip(np.nan_to_num(intrinsic), -_MAX_DRAWN, _MAX_DRAWN)))
-        texts = [
-            config.game,
-            config.method,
-            f"step {transition.episode_step:,}",
-            f"action {world.action_names[transition.action].lower()}",
-            f"Q {value:.3g}",
-            f"return {total:g}",
-            f"reward {transition.reward:g}",
-            f"bonus {intrinsic:.3g}" if observe is not None else "no bonus",
-        ]
-        frame = _compose(screen, texts, rewards, bonuses if observe is not None else None)
-        if location is not None:
-            cell = location.position(ram)
-            visited[cell] += 1
-            _map(frame, visited, cell, y_up=location.y_up)
-        yield frame
+        shown = None
+        if game.location is not None:
+            at = game.location.position(ram)
+            visited[at] += 1
+            shown = _map(config.game, at, visited, known, y_up=game.location.y_up)
+        yield compose(
+            Moment(
+                screen=screen,
+                game=name,
+                method=method,
+                episode=number,
+                step=transition.episode_step,
+                score=total,
+                reward=transition.reward,
+                action=transition.action,
+                action_name=world.action_names[transition.action],
+                q_values=values,
+                intrinsic=list(intrinsic) if observe is not None else None,
+                map=shown,
+            )
+        )
+
+
+def _map(
+    game: str, at: tuple[int, int, int], visited: Counter[tuple[int, int, int]], known: NDArray[np.int64], *, y_up: bool
+) -> Map:
+    """Return the map of the room that the player is in; in small worlds, where a room is no place, of all."""
+    apart = game in GAMES
+    here: Counter[Place] = Counter()
+    for (room, row, column), count in visited.items():
+        if room == at[0] or not apart:
+            here[row, column] += count
+    rooms, within = known // CELLS_PER_ROOM, known % CELLS_PER_ROOM
+    own = within[rooms == at[0]] if apart else within
+    run = dict.fromkeys(zip((own % 32).tolist(), (own // 32).tolist(), strict=True), 1)
+    return Map(at[1:], here, run, y_up, least=_SCREEN_CELLS if apart else 1)
 
 
 def write_video(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
-    """Write the frames as MP4 (VP9, which browsers play) or GIF, by the file's suffix; return how many there were."""
+    """Write the frames as MP4 or GIF, by the file's suffix; return how many there were.
+
+    MP4 is H.264 where ffmpeg is installed and VP9 elsewhere, which takes longer; browsers play both.
+    """
     if file.suffix not in FORMATS:
         raise ConfigError(f"a video must be {' or '.join(FORMATS)}, got {file.name}")
+    write = _write_gif if file.suffix == ".gif" else _write_h264 if _has_h264() else _write_vp9
     with replacing(file.parent) as new:
-        return (_write_gif if file.suffix == ".gif" else _write_mp4)(frames, new / file.name, frames_per_second)
+        return write(frames, new / file.name, frames_per_second)
 
 
-def _write_mp4(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
-    size = (SCREEN_WIDTH + PANEL_WIDTH, HEIGHT)
+def _has_h264() -> bool:
+    program = shutil.which("ffmpeg")
+    if program is None:
+        return False
+    asked = subprocess.run([program, "-hide_banner", "-encoders"], capture_output=True, text=True, check=False)
+    return "libx264" in asked.stdout
+
+
+def _write_h264(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
+    size, rate = f"{WIDTH}x{HEIGHT}", str(frames_per_second)
+    command = ["ffmpeg", *_RAW, "-s", size, "-r", rate, "-i", "-", *_H264, "-movflags", "+faststart"]
+    count = 0
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen([*command, str(file.absolute())], stdin=subprocess.PIPE, stderr=said) as ffmpeg,
+    ):
+        with suppress(BrokenPipeError):  # it says why
+            for frame in frames:
+                ffmpeg.stdin.write(frame.tobytes())  # type: ignore[union-attr]
+                count += 1
+            ffmpeg.stdin.close()  # type: ignore[union-attr]
+        if ffmpeg.wait():
+            said.seek(0)
+            why = said.read().decode(errors="replace").strip()
+            raise OffpisteError(f"{file.name} cannot be written by ffmpeg: {why}; try a name that ends in .gif")
+    return count
+
+
+def _write_vp9(frames: Iterator[VideoFrame], file: Path, frames_per_second: int) -> int:
+    size = (WIDTH, HEIGHT)
     writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"vp09"), frames_per_second, size)
     if not writer.isOpened():
         raise OffpisteError(f"{file.name} cannot be written as MP4 here; try a name that ends in .gif")
@@ -163,57 +235,9 @@ def _write_gif(frames: Iterator[VideoFrame], file: Path, frames_per_second: int)
     return len(reduced)
 
 
-def frames_per_second(folder: Folder) -> int:
+def frames_per_second(folder: Folder, *, trust_world: bool = False) -> int:
     """Return the agent steps per second of video: the speed at which a person plays."""
     config = read_config(folder)
+    refuse_world(config.game, trust_world=trust_world)
     game = open_world(config.game, config.world, stream(0, "video"), config.seed)
     return int(game.metadata["render_fps"]) // config.world.frame_skip
-
-
-def _compose(screen: Any, texts: list[str], rewards: deque[float], bonuses: deque[float] | None) -> VideoFrame:
-    """Return the screen with the panel to its right, as BGR."""
-    frame = np.zeros((HEIGHT, SCREEN_WIDTH + PANEL_WIDTH, 3), np.uint8)
-    shown = cv2.cvtColor(screen, cv2.COLOR_RGB2BGR)
-    width = HEIGHT if screen.shape[0] == screen.shape[1] else SCREEN_WIDTH
-    left = (SCREEN_WIDTH - width) // 2
-    frame[:, left : left + width] = cv2.resize(shown, (width, HEIGHT), interpolation=cv2.INTER_NEAREST)
-    for line, text in enumerate(texts):
-        colour = _WHITE if line < 2 else _GREY
-        cv2.putText(frame, text, (SCREEN_WIDTH + 16, 30 + 23 * line), _FONT, 0.52, colour, 1, cv2.LINE_AA)
-    _chart(frame, "reward", list(rewards), 232, _ORANGE)
-    if bonuses is not None:
-        _chart(frame, "bonus", list(bonuses), 330, _BLUE)
-    return frame
-
-
-def _map(frame: VideoFrame, visited: Counter[tuple[int, int, int]], at: tuple[int, int, int], *, y_up: bool) -> None:
-    """Draw the cells of the current room that the episode has visited, brighter where more often, and the player's."""
-    cells = {(row, column): count for (room, row, column), count in visited.items() if room == at[0]}
-    largest = max(max(cell) for cell in cells)
-    extent = 8 * 2 ** math.ceil(math.log2(max(1.0, (largest + 1) / 8)))  # 8, 16 or 32 cells
-    shades = np.full((extent, extent, 3), 30, np.uint8)
-    for cell, count in cells.items():
-        shades[cell] = 90 + min(120, 30 * int(math.log2(count)))
-    shades[at[1:]] = _ORANGE
-    if y_up:
-        shades = shades[::-1]
-    top, left = 76, SCREEN_WIDTH + PANEL_WIDTH - _MAP_PIXELS - 16
-    shown = cv2.resize(shades, (_MAP_PIXELS, _MAP_PIXELS), interpolation=cv2.INTER_NEAREST)
-    frame[top : top + _MAP_PIXELS, left : left + _MAP_PIXELS] = shown
-    cv2.putText(frame, f"visited: {len(cells)} cells", (left, top - 8), _FONT, 0.42, _GREY, 1, cv2.LINE_AA)
-
-
-def _chart(frame: VideoFrame, name: str, values: list[float], top: int, colour: tuple[int, int, int]) -> None:
-    """Draw the last values as a curve over a line at zero, with their range beside the name."""
-    left, width, height = SCREEN_WIDTH + 16, PANEL_WIDTH - 32, 60
-    low, high = min(0.0, *values), max(0.0, *values)
-    title = f"{name}, last {CHART_STEPS} steps: {low:.3g} to {high:.3g}"
-    cv2.putText(frame, title, (left, top), _FONT, 0.42, _GREY, 1, cv2.LINE_AA)
-
-    def level(value: float) -> int:
-        return round(top + 12 + height * (high - value) / ((high - low) or 1.0))
-
-    cv2.line(frame, (left, level(0.0)), (left + width, level(0.0)), _GREY, 1)
-    points = [(left + width * index // CHART_STEPS, level(value)) for index, value in enumerate(values)]
-    curve = np.array(points, np.int32)
-    cv2.polylines(frame, [curve], isClosed=False, color=colour, thickness=1, lineType=cv2.LINE_AA)

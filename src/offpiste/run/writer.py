@@ -1,7 +1,6 @@
 """What one attempt at a run writes: records as they come, checkpoints, tables at its end, and the status."""
 
 import dataclasses
-import json
 import time
 from collections.abc import Mapping
 
@@ -12,13 +11,13 @@ from offpiste.run.process import slurm_job
 from offpiste.run.progress import Progress
 from offpiste.run.tensorboard import TensorBoard
 from offpiste.run.tracker import Step
-from offpiste.store import layout
+from offpiste.store import documents, layout
 from offpiste.store.attempts import read_attempts
 from offpiste.store.checkpoints import Checkpoints, Saved
-from offpiste.store.documents import checksum, signed
+from offpiste.store.documents import checksum
+from offpiste.store.finished import mark_finished
 from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, cells_parquet, to_parquet
-from offpiste.store.run_folder import mark_finished
 from offpiste.store.storage import Folder
 
 
@@ -49,7 +48,7 @@ class Writer:
     ) -> None:
         """Continue the records of a run with this identity; `about` describes the attempt."""
         self.attempt = about.attempt
-        self.curves = TensorBoard(folder, loop.config.world.frame_skip, loop.tracker.training_steps)
+        self.curves = TensorBoard(folder, loop.config, loop.tracker.training_steps)
         self._folder = folder
         self._loop = loop
         self._checkpoints = checkpoints
@@ -72,8 +71,9 @@ class Writer:
         if step.iteration is None:
             return
         self._add("iterations", step.iteration)
-        if self._loop.tracker.phase == "evaluation":
+        if self._loop.tracker.phase != "train":
             return  # the iteration continues with its evaluation
+        self.curves.add_map(self._loop.tracker.coverage, self._loop.tracker.training_steps)
         seconds, done, self._iteration_start = self._since(self._iteration_start)
         iteration = step.iteration.iteration
         self._records.add("timing", TimingRow(iteration, self.attempt, utc_now(), seconds, done, done / seconds))
@@ -90,6 +90,11 @@ class Writer:
         save_checkpoint(self._checkpoints, self._loop, self._records, self._milestones)
         self._milestones = dict.fromkeys(self._milestones)  # the store has the bytes now
         self._saved_step = self._loop.tracker.all_steps
+
+    def close_curves(self) -> None:
+        """Write a last map, since an iteration may be long, and close the curves."""
+        self.curves.add_map(self._loop.tracker.coverage, self._loop.tracker.training_steps)
+        self.curves.close()
 
     def write_tables(self, finished_frames: int | None) -> None:
         """Write all tables, and the mark of a run that finished at so many frames."""
@@ -116,7 +121,7 @@ class Writer:
         status |= {} if self._tables is None else {"tables": self._tables}
         status |= {"host": self._host, "job": slurm_job(), "process": this_process(), **self._identity}
         self._checkpoints.stop_if_superseded()
-        self._folder.put(layout.STATUS, json.dumps(signed(status)).encode())
+        documents.write(self._folder, layout.STATUS, status)
 
     def _record_scalars(self, scalars: Mapping[str, float]) -> None:
         seconds, done, self._window_start = self._since(self._window_start)

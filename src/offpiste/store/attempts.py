@@ -1,6 +1,7 @@
 """The attempts of a run: each process that works on it describes itself in an object of its own.
 
-The number of an attempt is a fencing token: a newer attempt has a larger one.
+The number of an attempt is a fencing token: a newer attempt has a larger one, and stops the older ones, as does whoever
+discards the run.
 """
 
 import json
@@ -10,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from offpiste.errors import ConfigError, Damaged
-from offpiste.parsing import from_dict
-from offpiste.rows import AttemptRow
+from offpiste.parsing import from_dict, known
+from offpiste.rows import AttemptRow, utc_now
 from offpiste.store import documents, layout
 from offpiste.store.storage import Folder
 
@@ -44,8 +45,7 @@ def begin_attempt(folder: Folder, about: Mapping[str, Any]) -> str:
 
 def describe_attempt(folder: Folder, attempt: str, about: Mapping[str, Any]) -> None:
     """Write the description of an attempt, replacing an older one."""
-    values = documents.signed({**about, "attempt": attempt})
-    folder.put(layout.attempt(attempt), json.dumps(values).encode())
+    documents.write(folder, layout.attempt(attempt), {**about, "attempt": attempt})
 
 
 def withdraw_attempt(folder: Folder, attempt: str) -> None:
@@ -59,7 +59,7 @@ def read_attempts(folder: Folder, run_id: str = "") -> list[dict[str, Any]]:
     for attempt in attempt_names(folder):
         try:
             values = read_attempt(folder, attempt, run_id)
-            row = from_dict(AttemptRow, documents.known(AttemptRow, values) | {"attempt": attempt})
+            row = from_dict(AttemptRow, known(AttemptRow, values) | {"attempt": attempt})
         except (Damaged, ConfigError, ValueError):
             continue
         rows.append(vars(row))
@@ -83,3 +83,28 @@ def attempt_names(folder: Folder) -> list[str]:
     """Return the names of all attempts at the run in this folder, oldest first."""
     names = (name.removesuffix(".json") for name in folder.list(layout.ATTEMPTS))
     return sorted((name for name in names if _ATTEMPT.fullmatch(name)), key=attempt_order)
+
+
+def discard(folder: Folder) -> None:
+    """Delete all that a run has left in its folder, so that it begins anew.
+
+    The attempts stay, and one is added to them: a process that works on the run, or wakes up late, stops.
+    """
+    begin_attempt(folder, {"note": DISCARDING})
+    folder.put(layout.DISCARDED, json.dumps({"at": utc_now()}).encode())
+    folder.delete(layout.RUN)  # first, so that nobody takes the rest for a run
+    _delete_below(folder)
+
+
+def _delete_below(folder: Folder, prefix: str = "") -> None:
+    """Delete all objects below a prefix of a run's folder but what `discard` keeps; of a link, no more than itself."""
+    names, folders = folder.entries(prefix)
+    for name in names:
+        if prefix or name != layout.DISCARDED:
+            folder.delete(f"{prefix}/{name}" if prefix else name)
+    for name in folders:
+        path = f"{prefix}/{name}" if prefix else name
+        if folder.is_link(path):
+            folder.delete(path)
+        elif prefix or name != layout.ATTEMPTS:
+            _delete_below(folder, path)

@@ -11,6 +11,7 @@ run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
 """
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,11 +21,11 @@ from typing import Any
 from offpiste.errors import CheckpointError, OffpisteError, StoreError, Superseded
 from offpiste.store import layout
 from offpiste.store.attempts import attempt_names, attempt_order
-from offpiste.store.documents import checksum, read_run
+from offpiste.store.documents import checksum
+from offpiste.store.identity import read_run
 from offpiste.store.manifests import (
     is_whole,
     list_manifests,
-    memory_bytes,
     object_names,
     read_manifest,
     read_object,
@@ -38,7 +39,7 @@ ORPHAN_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
-class Restored:
+class Checkpoint:
     """A whole checkpoint, read from the store."""
 
     manifest: str
@@ -92,7 +93,7 @@ class Checkpoints:
         delete_unneeded(self._folder, self._attempt, manifest, kept, found)
         return Saved(sum(entries[key]["bytes"] for key in written), len(written))
 
-    def restore(self) -> Restored | None:
+    def restore(self) -> Checkpoint | None:
         """Return the newest whole checkpoint, or None if the run has none yet."""
         for prefix in ("", layout.ATTEMPTS, layout.MANIFESTS, layout.OBJECTS):
             self._folder.sweep(prefix, ORPHAN_SECONDS)
@@ -200,7 +201,7 @@ def stop_if_superseded(folder: Folder, attempt: str) -> None:
         raise Superseded(f"attempt {newest} has taken over this run; attempt {attempt} stops")
 
 
-def newest_whole(folder: Folder) -> Restored | None:
+def newest_whole(folder: Folder) -> Checkpoint | None:
     """Return the newest whole checkpoint, or None if there is none yet; read-only."""
     broken: list[str] = []
     for name, manifest in _manifests(folder, broken):
@@ -213,7 +214,7 @@ def newest_whole(folder: Folder) -> Restored | None:
         except CheckpointError as error:
             broken.append(str(error))
             continue
-        return Restored(name, manifest["step"], objects, entries, broken)
+        return Checkpoint(name, manifest["step"], objects, entries, broken)
     if broken:
         raise _none_whole(folder, broken)
     return None
@@ -291,3 +292,8 @@ def refuse_unfit(folder: Folder) -> Iterator[None]:
             f"in {layout.RUN}: {error!r:.300}; no file of it was changed. Restore the files from a backup, or use the "
             "version of offpiste that wrote them"
         ) from error
+
+
+def memory_bytes() -> int:
+    """Return the memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

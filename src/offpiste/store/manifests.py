@@ -1,7 +1,5 @@
 """Manifests: the objects of a checkpoint with size and checksum, and the run that they belong to."""
 
-import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,12 +95,7 @@ def read_manifest(folder: Folder, name: str) -> dict[str, Any]:
 
 def write_manifest(folder: Folder, name: str, manifest: Mapping[str, Any]) -> None:
     """Write a manifest, with its own checksum."""
-    folder.put(f"{layout.MANIFESTS}/{name}", json.dumps(documents.signed(manifest)).encode())
-
-
-def memory_bytes() -> int:
-    """Return the memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    documents.write(folder, f"{layout.MANIFESTS}/{name}", manifest)
 
 
 def object_names(folder: Folder, manifest: str) -> set[str]:

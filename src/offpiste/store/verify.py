@@ -10,9 +10,11 @@ from offpiste.errors import CheckpointError, Damaged
 from offpiste.rows import TABLES
 from offpiste.store import documents, layout, parquet, records
 from offpiste.store.attempts import attempt_names, read_attempt
-from offpiste.store.documents import StoredRun, checksum, read_run, read_status
+from offpiste.store.documents import checksum
+from offpiste.store.finished import TableFile, finished_file, finished_frames_all, finished_tables
+from offpiste.store.identity import StoredRun, read_run
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign
-from offpiste.store.run_folder import TableFile, finished_file, finished_frames_all, finished_tables
+from offpiste.store.status import read_status
 from offpiste.store.storage import Folder
 
 

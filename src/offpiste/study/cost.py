@@ -68,7 +68,8 @@ def bonus_mb(bonus: str, game: str) -> float:
 def all_steps(config: RunConfig) -> float:
     """Return the agent steps of a run, including evaluation."""
     training = config.frames / config.world.frame_skip
-    return training * (1 + config.schedule.evaluation_steps / config.schedule.iteration_steps)
+    evaluations = config.bonus.heads  # a second one by the extrinsic head alone
+    return training * (1 + evaluations * config.schedule.evaluation_steps / config.schedule.iteration_steps)
 
 
 def parameters(config: RunConfig) -> int:
@@ -76,7 +77,7 @@ def parameters(config: RunConfig) -> int:
     agent = config.agent
     convolutions, features = value_network(agent, config.world.state_shape)
     count = sum(each.outputs * (each.inputs * each.kernel**2 + 1) for each in convolutions)
-    outputs = MAX_ACTIONS * agent.value_atoms
+    outputs = config.bonus.heads * MAX_ACTIONS * agent.value_atoms
     connected = agent.hidden_units * (features + 1) + outputs * (agent.hidden_units + 1)
     return count + connected * (2 if config.exploration.noisy else 1)
 

@@ -19,7 +19,7 @@ another. It may be killed and started again at any time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -42,6 +42,7 @@ from offpiste.study.tries import count_failure
 from offpiste.study.workers import Pulse, Workers
 
 POLL_SECONDS = 1.0
+"""How long a signal may go unnoticed."""
 LOOK_SECONDS = 60.0
 """Between two looks at how far the runs are, and for quarantine files that were deleted."""
 HUNG_LOOKS = 30
@@ -100,17 +101,6 @@ def drive(
     return driver.summary()
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What the folder of a run says before it is started."""
-
-    seen: RunStatus
-    newest: str
-    """The newest attempt."""
-    elsewhere: status.AtWork | None
-    """Who works on it."""
-
-
 @dataclass
 class _Driver:
     """Each run id is in exactly one of `ready_at`, `in_flight`, `done`, `quarantined` and `skipped`."""
@@ -139,17 +129,15 @@ class _Driver:
         self._runs = {run.run_id: run for run in self.study.runs}
         self._marks = Marks(self._store, self.study, accept_version=self.terms.accept_version)
         self._walltime = Walltime(self.terms.hours)
-        self._time_left = TimeLeft({run_id: run.frames for run_id, run in self._runs.items()})
         self._held_by: dict[str, str] = {}
         """The process of somebody else that works on a run, by run."""
         self._ended: dict[str, str] = {}
         """The newest attempt at a run when ours at it ended."""
-        self._pulses: dict[str, Pulse] = {}
+        self._pulses: Mapping[str, Pulse] = {}
+        """How far the runs were at the last look."""
         self._longest_pause = 0.0
-        self._looked_at: dict[str, int] = {}
-        """The steps of runs at the last look."""
         self._still: dict[str, int] = {}
-        """In how many looks in a row a run had made no step."""
+        """In how many looks in a row a run was at the same step."""
         self._next_look, self._next_stop_check = now + LOOK_SECONDS, now
         self._has_told, self._deadline = False, float("inf")
         """Whether the workers know that they are to stop, and when those that still save are killed."""
@@ -178,8 +166,9 @@ class _Driver:
             f"study {self.study.name}: {len(self._runs)} runs, {len(self.done)} done, {len(resumable)} to resume, "
             f"{new} new"
         )
-        targets = {run_id: self._runs[run_id].frames for run_id in self.done}
-        self._time_left.begin({seen.run_id: seen.frames for seen in found} | targets)
+        targets = {run_id: run.frames for run_id, run in self._runs.items()}
+        before = {seen.run_id: targets[seen.run_id] if seen.run_id in self.done else seen.frames for seen in found}
+        self._time_left = TimeLeft(targets, before)
 
     def _sort(self, seen: RunStatus) -> None:
         """Put a run where its folder says that it belongs."""
@@ -206,21 +195,23 @@ class _Driver:
         if self.reason or len(self._machine_errors) >= MACHINE_ERRORS or not self._walltime.may_start():
             return
         free = max(1, (1 + self.workers.queued_per_slot) * self.workers.slots()) - len(self.in_flight)
+        if free <= 0:
+            return
         ready = [run_id for run_id, earliest in self.ready_at.items() if earliest <= now or self._is_given_up(run_id)]
-        if free > 0 and ready:
+        if ready:
             with ThreadPoolExecutor(status.readers(self._store)) as pool:
                 for run_id, found in zip(ready[:free], pool.map(self._read, ready[:free]), strict=True):
                     self._start(run_id, found)
 
-    def _read(self, run_id: str) -> _Found | StoreError:
-        """Return what the folder of a run says, and who works on it."""
+    def _read(self, run_id: str) -> tuple[RunStatus, str, status.AtWork | None] | StoreError:
+        """Return what the folder of a run says, the newest attempt, and who else works on it."""
         run, sources, accept = self._runs[run_id], self.study.bonus_sources, self.terms.accept_version
         try:
             newest = newest_attempt(self._store.below(run_id))
             is_ours = newest == self._ended.get(run_id)
             elsewhere = None if is_ours else status.at_work(self._store.below(run_id), newest)
             # Last, so that a run which was finished just now is seen to be done.
-            return _Found(status.read_one(self._store, run, sources, accept_version=accept), newest, elsewhere)
+            return status.read_one(self._store, run, sources, accept_version=accept), newest, elsewhere
         except StoreError as error:
             return error
 
@@ -228,13 +219,13 @@ class _Driver:
         """Return whether the process that worked on a run has ended on this machine."""
         return run_id in self._held_by and has_ended(self._held_by[run_id])
 
-    def _start(self, run_id: str, found: _Found | StoreError) -> None:
+    def _start(self, run_id: str, found: tuple[RunStatus, str, status.AtWork | None] | StoreError) -> None:
         """Start a run, unless what its folder says is against it."""
         if isinstance(found, StoreError):
             self._hold_while_store_fails(run_id, "cannot be read", found)
             return
         self._store_failing = None
-        held_before, seen, elsewhere = self._held_by.pop(run_id, None), found.seen, found.elsewhere
+        held_before, (seen, newest, elsewhere) = self._held_by.pop(run_id, None), found
         if elsewhere and seen.state in ("running", "stale", "waiting"):
             if held_before is None:
                 self.log(f"{run_id} {elsewhere.note}")
@@ -247,7 +238,7 @@ class _Driver:
         if self.ready_at.pop(run_id, None) is not None:
             self.log(f"{run_id} resumes at {seen.frames:,} frames" if seen.frames else f"{run_id} begins")
             self.in_flight.add(run_id)
-            self.workers.start(self._runs[run_id], self._task(run_id, found.newest))
+            self.workers.start(self._runs[run_id], self._task(run_id, newest))
 
     def _task(self, run_id: str, newest: str) -> Task:
         run, now = self._runs[run_id], time.monotonic()
@@ -268,8 +259,6 @@ class _Driver:
         """Wait for attempts to end, and act on their outcomes."""
         for run_id, outcome in self.workers.wait(POLL_SECONDS):
             self.in_flight.discard(run_id)
-            self._pulses.pop(run_id, None)
-            self._looked_at.pop(run_id, None)
             still = self._still.pop(run_id, 0)
             if outcome.state == "failed" and still >= HUNG_LOOKS:
                 outcome = replace(outcome, error=f"it made no step in {HUNG_LOOKS} looks, a minute apart")
@@ -335,11 +324,7 @@ class _Driver:
     def _note_machine_error(self, run_id: str, outcome: Outcome) -> None:
         self.log(f"{run_id} was not started, which counts as no try: {outcome.error}")
         self._failing.setdefault(outcome.host, time.monotonic())
-        if not self._machine_errors:
-            self._read_progress()  # so that it shows later whether a run has advanced since
         self._machine_errors.append(outcome.error)
-        if len(self._machine_errors) >= MACHINE_ERRORS:
-            self._read_progress()
 
     def _note_advance(self) -> None:
         self._advanced = True
@@ -353,22 +338,17 @@ class _Driver:
         if now < self._next_look:
             return
         self._next_look = now + LOOK_SECONDS
-        self._read_progress()
-        before, self._looked_at = self._looked_at, {run_id: pulse.steps for run_id, pulse in self._pulses.items()}
-        for run_id, steps in self._looked_at.items():
-            self._still[run_id] = self._still.get(run_id, 0) + 1 if before.get(run_id) == steps else 0
+        before, self._pulses = self._pulses, self.workers.progress()
+        for run_id, pulse in self._pulses.items():
+            made = pulse.steps - before.get(run_id, pulse).steps
+            if made > 0:
+                self._note_advance()
+            self._still[run_id] = 0 if made else self._still.get(run_id, 0) + 1
             if self._still[run_id] == HUNG_LOOKS:
                 self.workers.kill(run_id)
+            self._longest_pause = max(self._longest_pause, pulse.longest_pause)
         self._take_up_lifted()
         self.log(self.summary_line())
-
-    def _read_progress(self) -> None:
-        """Read how far the runs are, and note whether one has advanced since the last time."""
-        found = {run_id: pulse for run_id, pulse in self.workers.progress().items() if run_id in self.in_flight}
-        if any(run_id in self._pulses and pulse.steps > self._pulses[run_id].steps for run_id, pulse in found.items()):
-            self._note_advance()
-        self._pulses = found
-        self._longest_pause = max([self._longest_pause, *(pulse.longest_pause for pulse in found.values())])
 
     def _take_up_lifted(self) -> None:
         for run_id in sorted(self.quarantined):
@@ -425,7 +405,7 @@ class _Driver:
     def summary_line(self) -> str:
         """Return how many runs are in which state, and the time left, as one line; each run is in one."""
         left_out = f", {len(self.skipped)} skipped" if self.skipped else ""
-        in_flight = {run_id: pulse.frames for run_id, pulse in self._pulses.items()}
+        in_flight = {run_id: pulse.frames for run_id, pulse in self._pulses.items() if run_id in self.in_flight}
         return (
             f"{len(self.done)} done, {len(self.in_flight)} in flight, {len(self.ready_at)} waiting, "
             f"{len(self.quarantined)} quarantined{left_out} of {len(self._runs)} runs"

@@ -1,10 +1,10 @@
 """Run a study, or a part of it, on this machine, by processes of our own."""
 
 import hashlib
-import socket
 from collections.abc import Callable
+from dataclasses import replace
 
-from offpiste.errors import ConfigError, MachineError
+from offpiste.errors import ConfigError
 from offpiste.run.stopping import stop_on_signals
 from offpiste.store.storage import Folder
 from offpiste.study import status
@@ -50,21 +50,18 @@ def run_part(
     """Run a part of a study here; without `content`, the copy of its file, the store has to have it already."""
     store = Folder(location)
     of_slots = _gpus_of_slots(study, slots, log)
-    if not status.is_begun(store, study.name):
-        if content is None:
-            raise MachineError(
-                f"{socket.gethostname()} does not see the study {study.name} in {store.location}; use a store that all "
-                "machines share"
-            )
+    if content is None:
+        status.require_begun(store, study.name)
+    elif not status.is_begun(store, study.name):
         status.put_file(store, study.name, content)
-    return _drive(part.of(study), location, of_slots, log, terms)
+    return _drive(replace(study, runs=tuple(part.of(study.runs))), location, of_slots, log, terms)
 
 
 def _drive(
     study: Study, location: str, gpus: list[str | None], log: Callable[[str], None], terms: Terms
 ) -> StudySummary:
     with stop_on_signals() as stop:
-        processes = Processes(gpus[: max(1, len(study.runs))], stop)
+        processes = Processes(gpus[: max(1, len(study.runs))])
         try:
             return drive(study, location, processes, log, stop, terms)
         finally:

@@ -18,9 +18,11 @@ from offpiste.errors import CheckpointError, Damaged, Superseded
 from offpiste.store import layout
 from offpiste.store.attempts import attempt_names
 from offpiste.store.checkpoints import delete_unneeded, stop_if_superseded
-from offpiste.store.documents import checksum, read_run, read_status
+from offpiste.store.documents import checksum
+from offpiste.store.finished import damage, finished_frames, finished_tables
+from offpiste.store.identity import read_run
 from offpiste.store.manifests import list_manifests, read_manifest, read_object, refuse_foreign, write_manifest
-from offpiste.store.run_folder import damage, finished_frames, finished_tables
+from offpiste.store.status import read_status
 from offpiste.store.storage import Folder
 
 

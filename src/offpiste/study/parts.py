@@ -4,7 +4,8 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeVar
 
 from offpiste.errors import ConfigError, Damaged
 from offpiste.store import documents
@@ -12,25 +13,21 @@ from offpiste.store.storage import Folder
 from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
 
+T = TypeVar("T")
 _PART = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the parts into which the runs of a study are divided, in their order: sizes differ by at most one."""
+    """One of the parts into which the runs of a study are divided, in their order."""
 
     number: int
     """From 1."""
     count: int
 
-    def bounds(self, runs: int) -> tuple[int, int]:
-        """Return the index of its first run, and that after its last one."""
-        return (self.number - 1) * runs // self.count, self.number * runs // self.count
-
-    def of(self, study: Study) -> Study:
-        """Return the study with the runs of this part only."""
-        first, end = self.bounds(len(study.runs))
-        return replace(study, runs=study.runs[first:end])
+    def of(self, runs: Sequence[T]) -> Sequence[T]:
+        """Return what belongs to its runs; sizes of parts differ by at most one."""
+        return runs[(self.number - 1) * len(runs) // self.count : self.number * len(runs) // self.count]
 
 
 def part_of(text: str) -> Part:
@@ -45,9 +42,9 @@ def part_of(text: str) -> Part:
 def parts_left(study: Study, found: Sequence[RunStatus], count: int) -> list[int]:
     """Return the numbers of the parts in which a run is to be trained, by the status of all runs."""
     return [
-        part.number
-        for part in (Part(number, count) for number in range(1, count + 1))
-        if any(not (seen.is_complete(study.keep) or seen.state == "failed") for seen in _of(part, found))
+        number
+        for number in range(1, count + 1)
+        if any(not (seen.is_complete(study.keep) or seen.state == "failed") for seen in Part(number, count).of(found))
     ]
 
 
@@ -74,14 +71,9 @@ def line(store: Folder, study: Study, found: Sequence[RunStatus]) -> str:
     if not isinstance(count, int) or not 1 <= count <= len(found):
         return ""
     left = parts_left(study, found, count)
-    idle = [number for number in left if not any(seen.state == "running" for seen in _of(Part(number, count), found))]
+    idle = [number for number in left if not any(seen.state == "running" for seen in Part(number, count).of(found))]
     text = f"{count} parts: {count - len(left)} done, {len(left) - len(idle)} at work, {len(idle)} not"
     return f"{text}: {numbers_text(idle)}" if idle else text
-
-
-def _of(part: Part, found: Sequence[RunStatus]) -> Sequence[RunStatus]:
-    first, end = part.bounds(len(found))
-    return found[first:end]
 
 
 def _file(study: str) -> str:

@@ -22,7 +22,7 @@ from offpiste.config import CountOrZero, RunConfig, Seed, check_name
 from offpiste.errors import ConfigError, did_you_mean
 from offpiste.methods import METHODS, base_run
 from offpiste.parsing import Range, from_dict, read_settings, to_dict
-from offpiste.worlds.registry import SUITES, check_game
+from offpiste.worlds.registry import SUITES, check_game, is_ours, load
 
 _OWN_KEYS = ("game", "method", "variant", "seed", "frames")
 """Settings of a run that have a key of their own in a study."""
@@ -99,11 +99,22 @@ class _File:
 
 def read_study(path: str | Path) -> Study:
     """Read a study from its file; the study's name is that of the file without .toml."""
-    return make_study(Path(path).stem, read_settings(path))
+    content = read_settings(path)
+    load_worlds(content)
+    return make_study(Path(path).stem, content)
+
+
+def load_worlds(content: Mapping[str, Any]) -> None:
+    """Load the worlds of installed packages that a file of somebody's own names: their settings may be their own."""
+    for table in (content, *(content.get("methods") or ())):
+        games = table.get("games") if isinstance(table, Mapping) else None
+        for game in games if isinstance(games, list) else ():
+            if isinstance(game, str) and ":" not in game and game not in SUITES and not is_ours(game):
+                load(game)
 
 
 def make_study(name: str, content: Mapping[str, Any]) -> Study:
-    """Make a study from the content of its file; ConfigError if it is invalid."""
+    """Make a study from the content of its file, which a store may hold; ConfigError if it is invalid."""
     file = from_dict(_File, dict(content))
     arms = tuple(_arm(entry) for entry in file.methods)
     needs_games = not arms or not all(arm.games for arm in arms)
@@ -130,12 +141,14 @@ def make_study(name: str, content: Mapping[str, Any]) -> Study:
 
 
 def load_bonuses(study: Study) -> Study:
-    """Return the study with the hashes of its bonuses' files; ConfigError for unknown options.
+    """Return the study with the hashes of its bonuses' files; ConfigError for unknown options and worlds.
 
     Imports only bonuses that need it: those of the user, and built-in ones whose options are set by the study.
     """
     from offpiste.bonuses.registry import options_of, source_digest
 
+    for game in {run.game for run in study.runs if not is_ours(run.game)}:
+        load(game)
     known = {repr((config.name, config.options)) for row in METHODS.values() for config in row.constants.values()}
     for run in study.runs:
         key = repr((run.bonus.name, run.bonus.options))

@@ -19,9 +19,9 @@ from typing import Any
 
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError, StoreError
-from offpiste.run.stopping import StopSignal, stop_on_signals
+from offpiste.run.stopping import stop_on_signals
 from offpiste.store.attempts import attempt_order
-from offpiste.store.documents import read_status
+from offpiste.store.status import read_status
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.driver import StudySummary, Terms, drive
@@ -32,8 +32,6 @@ from offpiste.study.workers import Pulse
 
 DRAIN_SECONDS = 10.0
 """How often a task checks whether its machine is going away."""
-WAIT_SECONDS = 1.0
-"""How long a signal may go unnoticed."""
 OBJECT_STORE_BYTES = 80 * 2**20
 """Near the min that Ray accepts: only settings and outcomes pass through its object store."""
 START_TRIES = 3
@@ -56,7 +54,7 @@ def run_on_ray(
     store = _open_without_keys(location)
     with _cluster(address, log) as ray, stop_on_signals() as stop:
         status.begin(store, study.name, content)
-        workers = RayWorkers(ray, study, store, stop)
+        workers = RayWorkers(ray, study, store)
         if slots := workers.slots():
             log(f"{slots} runs fit at once; workers take a while to start")
         else:
@@ -103,14 +101,13 @@ class RayWorkers:
 
     queued_per_slot = 1
 
-    def __init__(self, ray: Any, study: Study, store: Folder, stop: StopSignal) -> None:
-        self._ray, self._study, self._store, self._stop = ray, study, store, stop
+    def __init__(self, ray: Any, study: Study, store: Folder) -> None:
+        self._ray, self._study, self._store = ray, study, store
         self._remote = ray.remote(attempt)
         self._in_new_process = ray.remote(max_calls=1)(attempt)
         """For a bonus with a file of its own: a process keeps the code that it has imported."""
-        self._tasks: dict[Any, str] = {}
-        self._newest: dict[str, str] = {}
-        """The newest attempt at each run when it was handed in."""
+        self._tasks: dict[Any, tuple[str, str]] = {}
+        """The run, and the newest attempt at it when it was handed in."""
         self.max_needs = max_needs_of(study)
 
     def slots(self) -> int:
@@ -129,28 +126,24 @@ class RayWorkers:
             max_retries=0,
             scheduling_strategy="SPREAD",
         ).remote(asdict(task), str(Path.cwd()))
-        self._tasks[reference] = run.run_id
-        self._newest[run.run_id] = task.newest
+        self._tasks[reference] = run.run_id, task.newest
 
     def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
-        """Wait until an attempt ends, a signal comes or the time is over; return all that ended."""
-        deadline, before = time.monotonic() + seconds, self._stop.number
-        ready: list[Any] = []
-        while not ready and self._stop.number == before and (left := deadline - time.monotonic()) > 0:
-            if self._tasks:
-                ready, _ = self._ray.wait(list(self._tasks), timeout=min(left, WAIT_SECONDS))
-            else:
-                time.sleep(min(left, WAIT_SECONDS))
+        """Wait until an attempt ends or the time is over; return all that ended."""
+        if not self._tasks:
+            time.sleep(seconds)
+            return []
+        ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
         if ready:
             ready, _ = self._ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=0)
-        return [(self._tasks.pop(reference), self._outcome(reference)) for reference in ready]
+        return [(self._tasks.pop(reference)[0], self._outcome(reference)) for reference in ready]
 
     def progress(self) -> dict[str, Pulse]:
         """Return how far the attempts are that have written a status, read from the store."""
         with ThreadPoolExecutor(status.readers(self._store)) as pool:
-            names = list(self._tasks.values())
-            found = dict(zip(names, pool.map(self._pulse, names), strict=True))
-        return {run_id: pulse for run_id, pulse in found.items() if pulse is not None}
+            tasks = list(self._tasks.values())
+            pulses = list(pool.map(self._pulse, tasks))
+        return {run_id: pulse for (run_id, _), pulse in zip(tasks, pulses, strict=True) if pulse is not None}
 
     def stop(self) -> None:
         """Let all attempts save a checkpoint and end: they look for this request."""
@@ -158,16 +151,17 @@ class RayWorkers:
 
     def kill(self, run_id: str) -> None:
         """End an attempt at once."""
-        for reference, name in self._tasks.items():
+        for reference, (name, _) in self._tasks.items():
             if name == run_id:
                 self._ray.cancel(reference, force=True)
 
-    def _pulse(self, run_id: str) -> Pulse | None:
+    def _pulse(self, task: tuple[str, str]) -> Pulse | None:
+        run_id, newest = task
         try:
             seen = read_status(self._store.below(run_id))
         except StoreError:
             return None
-        begun = seen.steps is not None and attempt_order(seen.attempt) > attempt_order(self._newest[run_id])
+        begun = seen.steps is not None and attempt_order(seen.attempt) > attempt_order(newest)
         return Pulse(seen.steps or 0, seen.frames) if begun else None
 
     def _outcome(self, reference: Any) -> Outcome:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from offpiste.config import RunConfig
-from offpiste.store.manifests import memory_bytes
+from offpiste.store.checkpoints import memory_bytes
 from offpiste.study.cost import cost
 from offpiste.study.plan import Study
 

@@ -69,7 +69,7 @@ exit "$code"
 
 
 @dataclass(frozen=True)
-class Batch:
+class JobArray:
     """What to ask Slurm for."""
 
     jobs: int
@@ -94,42 +94,42 @@ def jobs_of(study: Study, jobs: int | None, slots: int) -> int:
 
 
 def script(
-    study: Study, batch: Batch, file: str, file_hash: str, location: str, *, accept_version: bool = False
+    study: Study, array: JobArray, file: str, file_hash: str, location: str, *, accept_version: bool = False
 ) -> str:
     """Return the sbatch file of a study, whose own file has this path and hash, and whose store this location."""
-    if batch.at_once is not None and batch.at_once < 1:
-        raise ConfigError(f"--at-once must be >= 1, got {batch.at_once}")
-    seconds = seconds_of(batch.time)
+    if array.at_once is not None and array.at_once < 1:
+        raise ConfigError(f"--at-once must be >= 1, got {array.at_once}")
+    seconds = seconds_of(array.time)
     command = [sys.executable, "-m", "offpiste", "study", "work", file, "--store", location, "--batch"]
-    command += ["--slots", str(batch.slots), "--hours", f"{seconds / 3_600:.4f}"]
+    command += ["--slots", str(array.slots), "--hours", f"{seconds / 3_600:.4f}"]
     command += ["--file-hash", file_hash]
     command += ["--accept-version"] * accept_version
-    directives = "\n".join(f"#SBATCH {one}" for one in _directives(study, batch, seconds))
+    directives = "\n".join(f"#SBATCH {one}" for one in _directives(study, array, seconds))
     name = _name(study)
     return _SCRIPT.format(
-        directives=directives, command=shell_line(command), name=name, jobs=batch.jobs, max_failures=MAX_FAILURES
+        directives=directives, command=shell_line(command), name=name, jobs=array.jobs, max_failures=MAX_FAILURES
     )
 
 
-def _directives(study: Study, batch: Batch, seconds: int) -> list[str]:
+def _directives(study: Study, array: JobArray, seconds: int) -> list[str]:
     needs, name = max_needs_of(study), _name(study)
-    for option in batch.options:
+    for option in array.options:
         if not option.startswith("-") or not option.isprintable():
             raise ConfigError(f"--sbatch must be one option of sbatch, such as --partition=long, got {option!r}")
     asked = [
         f"--job-name={name}",
         f"--output={name}-%A_%a.log",
         "--open-mode=append",
-        f"--array={numbers_text(batch.left)}" + (f"%{batch.at_once}" if batch.at_once else ""),
-        f"--time={batch.time}",
-        f"--cpus-per-task={math.ceil(needs['CPU'] * batch.slots) or 1}",
-        f"--mem={math.ceil(needs['memory'] * batch.slots / 1e6)}M",
+        f"--array={numbers_text(array.left)}" + (f"%{array.at_once}" if array.at_once else ""),
+        f"--time={array.time}",
+        f"--cpus-per-task={math.ceil(needs['CPU'] * array.slots) or 1}",
+        f"--mem={math.ceil(needs['memory'] * array.slots / 1e6)}M",
         "--requeue",
         f"--signal=B:USR1@{min(WARNING_SECONDS, seconds // 4)}",
     ]
     if needs["GPU"]:
-        asked.append(f"--gres=gpu:{math.ceil(needs['GPU'] * batch.slots)}")
-    return [*asked, *batch.options]
+        asked.append(f"--gres=gpu:{math.ceil(needs['GPU'] * array.slots)}")
+    return [*asked, *array.options]
 
 
 def _name(study: Study) -> str:

@@ -10,19 +10,21 @@ studies/NAME/stop.json     in the store: all runs of this study save a checkpoin
 """
 
 import json
+import socket
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from offpiste.config import RunConfig
-from offpiste.errors import Damaged, StoreError
+from offpiste.errors import Damaged, MachineError, StoreError
 from offpiste.rows import utc_now
 from offpiste.store import documents, layout
 from offpiste.store.attempts import read_attempt
-from offpiste.store.documents import StoredStatus, read_run, read_status
+from offpiste.store.finished import finished_frames
+from offpiste.store.identity import has_recorded, may_restart, mismatch, read_run
 from offpiste.store.process_id import has_ended
-from offpiste.store.run_folder import finished_frames, has_recorded, may_restart, mismatch
+from offpiste.store.status import StoredStatus, read_status
 from offpiste.store.storage import Folder
 from offpiste.study.tries import read_tries
 
@@ -44,14 +46,14 @@ class RunStatus:
     tried again, because it is quarantined or its folder cannot be resumed as this run."""
     frames: int
     target_frames: int
-    steps_per_second: float | None
-    seconds_left: float | None
-    seconds_since_news: float | None
+    steps_per_second: float | None = None
+    seconds_left: float | None = None
+    seconds_since_news: float | None = None
     """Age of status.json; None if there is none."""
-    note: str
+    note: str = ""
     """A message for the user: why a run failed, or that a checkpoint could not be written."""
-    quarantined: bool
-    only_results: bool
+    quarantined: bool = False
+    only_results: bool = False
     """Whether the replay was dropped, so that the run cannot be resumed."""
     host: str = ""
     """The machine that trains a running run."""
@@ -90,7 +92,7 @@ def read_one(
     *,
     accept_version: bool = False,
 ) -> RunStatus:
-    """Return the status of one run; `bonus_sources` as for `run_folder.mismatch`."""
+    """Return the status of one run; `bonus_sources` as for `identity.mismatch`."""
     folder, now = store.below(run.run_id), datetime.now(UTC)
     names = folder.list()
     damage = ""
@@ -116,23 +118,28 @@ def read_one(
             other = f"a run that cannot be read: {error}"
         if other:
             state, note = "failed", f"the folder holds {other}; `offpiste study discard` deletes it"
-    quarantined = layout.QUARANTINE in names
-    mended = quarantined and bonus_sources is not None and _is_mended(folder, bonus_sources[run.bonus.name])
-    if quarantined and not mended:
-        state, note = "failed", _quarantine_error(folder)
+    quarantined = mended = False
+    if layout.QUARANTINE in names:
+        why, failed_with = _read_quarantine(folder)
+        edited = bonus_sources is not None and failed_with not in (None, bonus_sources[run.bonus.name])
+        mended = edited and not has_recorded(folder)
+        quarantined = not mended
+    if quarantined:
+        state, note = "failed", why
+    now_running = status if state == "running" else StoredStatus()
     return RunStatus(
-        run_id=run.run_id,
-        state=state,
-        frames=frames,
-        target_frames=run.frames,
-        steps_per_second=status.steps_per_second if state == "running" else None,
-        seconds_left=status.seconds_left if state == "running" else None,
-        seconds_since_news=age,
-        note=note,
-        quarantined=quarantined and not mended,
+        run.run_id,
+        state,
+        frames,
+        run.frames,
+        now_running.steps_per_second,
+        now_running.seconds_left,
+        age,
+        note,
+        quarantined=quarantined,
         only_results=layout.RESULTS in names,
-        host=status.host if state == "running" else "",
-        job=status.job if state == "running" else "",
+        host=now_running.host,
+        job=now_running.job,
         mended=mended,
     )
 
@@ -157,13 +164,12 @@ def at_work(folder: Folder, newest: str) -> AtWork | None:
         news = read_status(folder)
         if news.attempt != newest:
             news = _read_begun(folder, newest)
-        at, asked = news.written_at, read_tries(folder)
-        if asked.process and (at is None or datetime.fromisoformat(asked.at) > at):
+        asked = read_tries(folder)
+        if asked.process and (news.written_at is None or datetime.fromisoformat(asked.at) > news.written_at):
             news = StoredStatus("running", at=asked.at, host="a machine that prepares it", process=asked.process)
-            at = news.written_at
-        if news.state != "running" or at is None or has_ended(news.process):
+        if news.state != "running" or news.written_at is None or has_ended(news.process):
             return None
-        age = abs((datetime.now(UTC) - at).total_seconds())
+        age = abs((datetime.now(UTC) - news.written_at).total_seconds())
     except (Damaged, ValueError, TypeError):  # also times without a zone
         return None
     return None if age > STALE_SECONDS else AtWork(news.process, f"is at work on {news.host}, news {age:.0f} s ago")
@@ -207,6 +213,15 @@ def is_begun(store: Folder, study: str) -> bool:
     return store.get(_file(study)) is not None
 
 
+def require_begun(store: Folder, study: str) -> None:
+    """Raise `MachineError` on a machine whose store has no copy of a study's file, so it is not the others'."""
+    if not is_begun(store, study):
+        raise MachineError(
+            f"{socket.gethostname()} does not see the study {study} in {store.location}; use a store that all machines "
+            "share"
+        )
+
+
 def request_stop(store: Folder, study: str) -> None:
     """Ask the driver and workers of a study to save and stop."""
     store.put(_stop_request(study), json.dumps({"at": utc_now()}).encode())
@@ -240,17 +255,10 @@ def _state(status: StoredStatus, finished: int, run: RunConfig) -> str:
     return "running" if status.state == "running" else "waiting"
 
 
-def _quarantine_error(folder: Folder) -> str:
+def _read_quarantine(folder: Folder) -> tuple[str, str | None]:
+    """Return why a run is quarantined, and the hash of its bonus's file then, where that is known."""
     try:
-        return str((documents.read(folder, layout.QUARANTINE) or {}).get("error", ""))
+        values = documents.read(folder, layout.QUARANTINE) or {}
     except Damaged as error:
-        return str(error)
-
-
-def _is_mended(folder: Folder, bonus_source: str | None) -> bool:
-    """Return whether a quarantined run has recorded nothing, and its bonus's file was changed since it failed."""
-    try:
-        before = (documents.read(folder, layout.QUARANTINE) or {}).get("bonus_source")
-    except Damaged:
-        return False
-    return before is not None and before != bonus_source and not has_recorded(folder)
+        return str(error), None
+    return str(values.get("error", "")), values.get("bonus_source")

@@ -27,7 +27,7 @@ from offpiste.errors import (
 from offpiste.parsing import from_dict
 from offpiste.run.attempt import attempt, keep_compiled_code_on_this_machine
 from offpiste.store.attempts import newest_attempt
-from offpiste.store.run_folder import holds_only_results
+from offpiste.store.finished import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results
@@ -81,18 +81,19 @@ class Task:
 
 def perform(task: Task, reason_to_stop: Callable[[], str], report: Callable[["Progress"], None]) -> Outcome:
     """Train the run of a task until it is finished or there is a reason to stop, "" if there is none."""
-    host = socket.gethostname()
-    watch = Watch(reason_to_stop)
+    host, reason = socket.gethostname(), ""
 
-    def report_and_watch(progress: "Progress") -> None:
+    def report_and_ask(progress: "Progress") -> None:
+        nonlocal reason
         report(progress)
-        watch(progress)
+        if not reason and (reason := reason_to_stop()):
+            signal.raise_signal(signal.SIGTERM)
 
-    outcome = outcome_of(lambda: _attempt(task, report_and_watch))
+    outcome = outcome_of(lambda: _attempt(task, report_and_ask))
     if outcome.state == "machine":
         _wait(max(MIN_PAUSE_SECONDS, task.failing.get(host, 0.0)), reason_to_stop)
     elif outcome.state == "paused":
-        outcome = replace(outcome, error=outcome.error or watch.reason)
+        outcome = replace(outcome, error=reason)
     return replace(outcome, host=host)
 
 
@@ -129,22 +130,6 @@ def outcome_of(work: Callable[[], Outcome]) -> Outcome:
         return Outcome(state, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-class Watch:
-    """Stops the training of this process by SIGTERM once there is a reason to."""
-
-    def __init__(self, reason: Callable[[], str]) -> None:
-        """Ask for a reason to stop, "" if there is none."""
-        self.reason = ""
-        self._ask = reason
-
-    def __call__(self, _: object) -> None:
-        """Ask; called with every progress of a run."""
-        if not self.reason:
-            self.reason = self._ask()
-            if self.reason:
-                signal.raise_signal(signal.SIGTERM)
-
-
 def every(seconds: float, ask: Callable[[], str]) -> Callable[[], str]:
     """Return a function that asks this often at most, and otherwise repeats the answer."""
     answer, due = "", time.monotonic()
@@ -165,11 +150,7 @@ def stop_seconds(store: Folder) -> float:
 
 def _attempt(task: Task, report: Callable[["Progress"], None]) -> Outcome:
     store = Folder(task.store)
-    if not status.is_begun(store, task.study):
-        raise MachineError(
-            f"{socket.gethostname()} does not see the study {task.study} in {store.location}; use a store that all "
-            "machines share"
-        )
+    status.require_begun(store, task.study)
     run = from_dict(RunConfig, task.settings)
     folder = store.below(run.run_id)
     newest = newest_attempt(folder)

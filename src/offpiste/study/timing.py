@@ -31,16 +31,10 @@ class Walltime:
 class TimeLeft:
     """How long the frames left take, at the rate of those that a driver has seen done."""
 
-    def __init__(self, target: Mapping[str, int]) -> None:
-        """Begin with the frames that each run is to have."""
-        self._target = target
-        self._before: dict[str, int] = {}
-        self._start = time.monotonic()
+    def __init__(self, target: Mapping[str, int], before: Mapping[str, int]) -> None:
+        """Begin with the frames that each run is to have, and those that it has now; one that is done has all."""
+        self._target, self._before, self._start = target, before, time.monotonic()
         self._last: tuple[float, Mapping[str, int]] = (self._start, {})
-
-    def begin(self, frames: Mapping[str, int]) -> None:
-        """Note the frames that each run has now; one that is done has all."""
-        self._before = dict(frames)
 
     def text(self, done: Collection[str], left: Collection[str], in_flight: Mapping[str, int]) -> str:
         """Return the time left as a part of a message, once there is a rate; `in_flight` has frames, where known.

@@ -4,22 +4,26 @@ A trial consists of ordinary studies in one store, so it may be killed at any ti
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from offpiste.analysis.choice import best_first, points_of
-from offpiste.analysis.fairness import tuned_settings
+from offpiste.analysis.choice import best_first
+from offpiste.analysis.fairness import tuned_points, tuned_settings
 from offpiste.analysis.results import Results, load
 from offpiste.analysis.small_worlds import SMALL_WORLDS as BENCHMARK
 from offpiste.analysis.summary import summarise
+from offpiste.config import BonusConfig
 from offpiste.errors import OffpisteError
 from offpiste.methods import METHODS, SMALL_WORLDS, choose
 from offpiste.study.plan import Study, make_study
-from offpiste.study.tuning import GAME, SEEDS, Grid
+from offpiste.study.tuning import GAME, RATE, SEEDS, Grid, calibrated, grid_around
+from offpiste.worlds.registry import SUITES
 
 QUICK_GAMES, QUICK_SEEDS = ("four_rooms",), 3
 """A hard world in which bonuses differ."""
+WITH_RESULTS = SUITES["small_worlds"]
+"""The worlds with published results; in others, ε-greedy runs beside the bonus."""
 
 
 @dataclass(frozen=True)
@@ -45,32 +49,62 @@ class Trial:
 
     @property
     def is_tuned(self) -> bool:
-        """Whether constants for small worlds are published, or there is no bonus to tune."""
+        """Whether its constants for small worlds were tuned and published, or there is no bonus to tune.
+
+        Constants that merely stand in the table of methods may follow a rule or a guess.
+        """
         row = METHODS.get(self.bonus)
-        return row is not None and (SMALL_WORLDS in row.constants or row.bonus.name == "none")
+        return row is not None and (self.bonus in BENCHMARK.published or row.bonus.name == "none")
+
+    @property
+    def start(self) -> BonusConfig:
+        """The bonus before its tuning: with the options that are set, or as it stands in the table of methods."""
+        row = METHODS.get(self.bonus)
+        if row is None:
+            return BonusConfig(name=self.bonus_name, options=dict(self.options))
+        return row.constants.get(SMALL_WORLDS, row.bonus)
+
+    def grid(self) -> Grid:
+        """Return the settings to try, around the β of calibration. Imports torch; takes seconds."""
+        from offpiste.bonuses.registry import options_of
+
+        rate = getattr(options_of(BonusConfig(self.bonus_name, dict(self.options))), RATE, None)
+        return grid_around(calibrated(self.start), rate)
 
     def tuning(self, grid: Grid) -> tuple[Study, dict[str, Any]]:
         """Return the study of every setting of a grid, and the content of its file."""
-        arm = self._arm() | {"grid": grid.axes()}
+        arm = {"grid": grid.axes()}
         if self.options:
             arm["settings"] = {"bonus": {"options": dict(self.options)}}
-        return self._study("tuning", {"games": [GAME], "methods": [arm], "seeds": list(SEEDS)})
+        return self.study("tuning", arm, [GAME], SEEDS)
 
     def result(self, setting: dict[str, Any]) -> tuple[Study, dict[str, Any]]:
         """Return the study of all games with one setting, and the content of its file."""
         given = {"options": dict(self.options)} if self.options else {}
-        arm = self._arm() | ({"settings": {"bonus": given | setting}} if given | setting else {})
-        content = {"games": list(self.games), "methods": [arm], "seeds": list(range(self.seeds))}
-        return self._study("result", content)
+        arm = {"settings": {"bonus": given | setting}} if given | setting else {}
+        others = [game for game in self.games if game not in WITH_RESULTS]
+        baseline = (
+            [{"name": BENCHMARK.baseline, "games": others}] if others and self.bonus != BENCHMARK.baseline else []
+        )
+        return self.study("result", arm, self.games, range(self.seeds), baseline)
+
+    def study(
+        self,
+        part: str,
+        arm: Mapping[str, Any],
+        games: Sequence[str],
+        seeds: Sequence[int],
+        beside: Sequence[Mapping[str, Any]] = (),
+    ) -> tuple[Study, dict[str, Any]]:
+        """Return a study of the bonus, and the content of its file; `arm` has what is set of it."""
+        methods = [self._arm() | dict(arm), *map(dict, beside)]
+        content = {"games": list(games), "methods": methods, "seeds": list(seeds), "keep": "results"}
+        return make_study(f"try-{self.method}-{part}", content), content
 
     def _arm(self) -> dict[str, Any]:
         if self.bonus not in METHODS:
             return {"bonus": self.bonus}
         return {"name": self.bonus} if self.is_tuned else {"name": self.bonus, "bonus": self.bonus_name}
-
-    def _study(self, part: str, content: dict[str, Any]) -> tuple[Study, dict[str, Any]]:
-        content = content | {"keep": "results"}
-        return make_study(f"try-{self.method}-{part}", content), content
 
 
 def tune(trial: Trial, grid: Grid, location: str, run: Callable[[Study, dict[str, Any]], None]) -> dict[str, Any]:
@@ -100,7 +134,7 @@ def best_of(trial: Trial, results: Results) -> dict[str, Any]:
     if not scores:
         where = ", ".join(results.stores)
         raise OffpisteError(f"no run of the tuning in {where} is finished; `offpiste study status` shows why")
-    points = None if BENCHMARK.is_of_the_first_edition(trial.method, GAME) else points_of(tuned)
+    points = tuned_points(trial.method, GAME, tuned)
     return settings[best_first(scores, BENCHMARK.tie_on(GAME), points)[0]]
 
 

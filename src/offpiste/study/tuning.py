@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from offpiste.config import BonusConfig
+from offpiste.config import BonusConfig, RunConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import base_run
 
@@ -75,26 +75,40 @@ def grid_of(bonus: str, options: Mapping[str, Any] | None = None) -> Grid:
     from offpiste.bonuses.registry import options_of
 
     config = BonusConfig(name=bonus, options=dict(options or {}))
-    default = getattr(options_of(config), RATE, None)
-    middle = TYPICAL_INTRINSIC / typical_intrinsic(config)
-    if default is None:
+    return grid_around(calibrated(config), getattr(options_of(config), RATE, None))
+
+
+def grid_around(middle: float, rate: float | None) -> Grid:
+    """Return the grid around a β, and from the default learning rate upwards where there is one."""
+    if rate is None:
         return Grid(half_decades(middle, _SCALES_WITHOUT))
-    rates = tuple(rounded(default * _HALF_DECADE**step) for step in range(_RATES))
+    rates = tuple(rounded(rate * _HALF_DECADE**step) for step in range(_RATES))
     return Grid(half_decades(middle, _SCALES_WITH_RATES), rates)
 
 
-def typical_intrinsic(config: BonusConfig) -> float:
+def calibrated(config: BonusConfig, base: RunConfig | None = None) -> float:
+    """Return the β by which random play is typically paid 0.03, on Deep Sea or in the world of a run.
+
+    Imports torch; takes seconds, or a minute.
+    """
+    return TYPICAL_INTRINSIC / typical_intrinsic(config, base)
+
+
+def typical_intrinsic(config: BonusConfig, base: RunConfig | None = None) -> float:
     """Return the median absolute intrinsic reward of random play, of the steps on which there is any, before β.
 
-    The run is one with ε = 1 and β = 0; a `ConfigError` refuses a bonus that pays too seldom.
+    The run is one with ε = 1 and β = 0, which learns at the latest when steps begin to count; a `ConfigError` refuses a
+    bonus that pays too seldom.
     """
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
 
-    base = base_run(GAME)
+    base = base or base_run(GAME)
     prepare(base.machine)
     exploration = replace(base.exploration, epsilon_start=1.0, epsilon_final=1.0)
-    loop = Loop(replace(base, seed=SEEDS[0], exploration=exploration, bonus=replace(config, scale=0.0)))
+    agent = replace(base.agent, min_history_steps=min(base.agent.min_history_steps, SKIPPED_STEPS))
+    run = replace(base, seed=SEEDS[0], exploration=exploration, agent=agent, bonus=replace(config, scale=0.0))
+    loop = Loop(run)
     if loop.bonus is None:
         raise ValueError(f"the bonus to tune must not be {config.name!r}")
     added = []

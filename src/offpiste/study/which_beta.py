@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from offpiste.analysis.beta_curves import FIRST_K, LAST_K
 from offpiste.analysis.choice import Point
-from offpiste.analysis.small_worlds import BONUSES, EASY, HARD, LADDER, ORACLE, SMALL_WORLDS, TUNED
+from offpiste.analysis.small_worlds import BONUSES, EASY, HARD, LADDER, SMALL_WORLDS, TUNED
 from offpiste.analysis.which_beta import (
     BLANK,
     CONTROLS,
+    EPISODIC,
     FAMILIES,
     PASSIVE,
     STAGE_1_SEEDS,
@@ -24,13 +26,14 @@ from offpiste.analysis.which_beta import (
     choices,
     finalists,
 )
+from offpiste.analysis.which_beta_findings import ON_APPEARANCE, ON_INVERSE_DYNAMICS, PRIMARY
 from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
-from offpiste.methods import base_run
+from offpiste.methods import METHODS, base_run
+from offpiste.methods import SMALL_WORLDS as IN_SMALL_WORLDS
 from offpiste.study.plan import Study, make_study
 from offpiste.study.tuning import SEEDS as TUNING_SEEDS
-from offpiste.study.tuning import half_decades
+from offpiste.study.tuning import grid_around, half_decades
 
-FIRST_K, LAST_K = -4, 2
 SCALE = "bonus.scale"
 ACTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "epsilon_greedy": {
@@ -43,13 +46,10 @@ ACTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
 """Methods without a bonus: two settings, each with its default in the middle."""
 ACTION_POINTS: tuple[Point, ...] = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, 1))
 """As many settings as a bonus has: the default, its neighbours, and two corners."""
-ON_APPEARANCE = ("cts", "pixelcnn", "rnd", "rnd_released", "simhash", ORACLE)
-"""Methods that Noisy TV is held beside its blank form for, the oracle among them."""
-ON_INVERSE_DYNAMICS = ("icm",)
-"""Those for which it is held beside its passive form."""
 PARTS = {
     "today": (*BONUSES, *LADDER, "oracle_left", "epsilon_greedy", "ez_greedy"),
     "noisy_nets": ("noisy_nets",),
+    "zoo": PRIMARY["later"],
 }
 """Methods by part. A part has files and a store of its own: NoisyNets' step size belongs to the protocol, and a report
 does not mix protocols."""
@@ -168,7 +168,7 @@ def stage_1(grids: Grids, tuned: Mapping[str, Collection[Key]]) -> dict[str, Con
     tuning = [
         arm
         for method, grid in grids.items()
-        if method not in ACTIONS
+        if method not in (*ACTIONS, *EPISODIC)
         for arm in arms(
             method,
             grid,
@@ -189,6 +189,16 @@ def stage_1(grids: Grids, tuned: Mapping[str, Collection[Key]]) -> dict[str, Con
         "1_controls": {"seeds": list(STAGE_1_SEEDS), "methods": beside},
     }
     return {name: content | {"keep": "results"} for name, content in found.items() if content["methods"]}
+
+
+def tuning(rates: Mapping[str, float | None]) -> Content:
+    """Return the study on Deep Sea of bonuses that nobody tuned, by their default learning rates: 15 settings each."""
+    entries = [
+        {"name": method, "grid": grid_around(METHODS[method].constants[IN_SMALL_WORLDS].scale, rate).axes()}
+        for method, rate in rates.items()
+        if method not in EPISODIC
+    ]
+    return {"games": [TUNED], "seeds": list(TUNING_SEEDS), "methods": entries, "keep": "results"}
 
 
 def stage_2(grids: Grids, records: Mapping[str, Table]) -> Content:

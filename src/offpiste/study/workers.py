@@ -32,7 +32,7 @@ class Workers(Protocol):
         """Start, or queue, an attempt at a run."""
 
     def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
-        """Wait until an attempt ends, a signal comes or the time is over; return all that ended, by run id."""
+        """Wait until something happens or the time is over; return all attempts that ended, by run id."""
 
     def progress(self) -> Mapping[str, Pulse]:
         """Return how far the attempts are that have begun, by run id."""

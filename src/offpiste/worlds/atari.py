@@ -189,11 +189,6 @@ class AtariGame(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._stack = stack
 
 
-def open_game(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> AtariGame:  # noqa: ARG001
-    """Return a game; the seed of the run does not change it."""
-    return AtariGame(game, config, generator)
-
-
 def start_emulator(game: str, seed: int) -> ALEInterface:
     """Return an emulator with the game loaded, without its own sticky actions and frame limit."""
     if game not in known_games():

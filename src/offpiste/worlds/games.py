@@ -6,11 +6,15 @@ bytes come from AtariARI (Anand et al., 2019), Pitfall's scene from its own RAM;
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from offpiste.config import WorldConfig
+from offpiste.worlds.base import World
 
 _HIGHEST_LEVEL = 7
 ROOMS = 256 * (_HIGHEST_LEVEL + 1)
@@ -54,6 +58,17 @@ class Returns(NamedTuple):
     best: float
 
 
+Opener = Callable[[str, WorldConfig, np.random.Generator, int], World]
+"""Opens a world, from game, settings, generator and the seed of the run."""
+
+
+def open_atari(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> World:  # noqa: ARG001
+    """Return a game of the ALE; the seed of the run does not change it."""
+    from offpiste.worlds.atari import AtariGame  # imports the emulator
+
+    return AtariGame(game, config, generator)
+
+
 @dataclass(frozen=True)
 class Game:
     """One world: how to open it, and all that differs between worlds; the defaults fit any ALE game."""
@@ -69,18 +84,21 @@ class Game:
     location: Location | None = None
     title: str = ""
     """Its title in reports, where that is not the name in capitals."""
-    opener: str = "offpiste.worlds.atari:open_game"
-    """The function that opens it, module:function, called with game, settings, generator and the seed of the run;
-    imported on first use."""
+    opener: Opener = open_atari
+    """The function that opens it; what is slow to import, it imports itself."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings that differ from the paper's protocol, the same for every method."""
     constants: str = "atari"
     """The key of a method's constants for this world (`Method.constants`)."""
     sizes: range = range(0)
     """Its sizes; empty where there is only one."""
-    computed_scores: str = ""
-    """The function that computes the mean returns of random play and of the best policy, module:function, called with
-    the name of the game; imported on first use; empty where the scores are typed in (`scores.py`)."""
+    computed_scores: Callable[[str], Returns] | None = None
+    """The function that computes the mean returns of random play and of the best policy, called with the name of the
+    game; None where the scores are typed in (`scores.py`)."""
+    returns: Returns | None = None
+    """The mean returns of random play and of the best policy, where they are declared rather than computed."""
+    environment: str = ""
+    """The gymnasium environment that it opens, gymnasium:ID or module:World, in place of `opener`."""
     goal_return: float = 0.0
     """An episode with a higher return has reached the goal; 0 where every reward is one."""
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from offpiste.bonuses.contract import resume, values, visits
+from offpiste.bonuses.contract import resume, scoring, values, visits
 from offpiste.bonuses.contract.play import FULL, QUICK, SEED
-from offpiste.bonuses.contract.report import Check, CheckReport, Failed, Result, Skipped
+from offpiste.bonuses.contract.report import Check, CheckReport
 from offpiste.bonuses.contract.rollouts import Rollouts
 from offpiste.bonuses.contract.specimen import as_in_a_run
 from offpiste.bonuses.registry import import_path, seeded_globals
+from offpiste.checks import Failed, Result, Skipped
 
 CHECKS: Mapping[Check, Callable[[Rollouts], str]] = {
     Check.OPTIONS: values.options,
@@ -29,6 +30,7 @@ CHECKS: Mapping[Check, Callable[[Rollouts], str]] = {
     Check.GENERATORS: values.no_fault(Check.GENERATORS),
     Check.LEARN: values.learns,
     Check.SCALARS: values.scalars,
+    Check.SCORE: scoring.scores_as_it_pays,
     Check.VISITS: visits.falls,
     Check.SCOPE: visits.scope,
     Check.PAYS_FOR: visits.pays_for,

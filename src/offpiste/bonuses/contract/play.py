@@ -6,6 +6,7 @@ from functools import cache
 from itertools import cycle, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offpiste.bonuses.base import Context
 from offpiste.config import AgentConfig, WorldConfig
@@ -180,7 +181,12 @@ def sampled(shown: Sequence[Transition], batch_size: int, draws: np.random.Gener
     agent = AgentConfig()
     if len(shown) <= agent.return_steps:
         return None
-    indices = draws.integers(len(shown) - agent.return_steps, size=batch_size)
+    return batch_at(shown, draws.integers(len(shown) - agent.return_steps, size=batch_size))
+
+
+def batch_at(shown: Sequence[Transition], indices: NDArray[np.int64]) -> Batch:
+    """Return the batch of the n steps from each of these on, as the replay has them."""
+    agent, batch_size = AgentConfig(), len(indices)
     runs = [shown[index : index + agent.return_steps] for index in indices]
     rewards = np.array([[step.reward for step in steps] for steps in runs], np.float32).clip(-1.0, 1.0)
     ends = np.array([[step.over for step in steps] for steps in runs])

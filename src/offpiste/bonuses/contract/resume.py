@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 from offpiste.bonuses.contract.new_process import NotFound, Save, paid_in_new_process
 from offpiste.bonuses.contract.play import ROOMS, WARM_UP_GAMES
-from offpiste.bonuses.contract.report import Check, Failed, Skipped
+from offpiste.bonuses.contract.report import Check
 from offpiste.bonuses.contract.rollouts import Rollouts
 from offpiste.bonuses.contract.specimen import Raised
+from offpiste.checks import Failed, Skipped
 
 _CARRY = (
     "state() and load_state() must carry all that later bonuses depend on: counts, visits of this episode, statistics, "
@@ -54,9 +55,11 @@ def state(rollouts: Rollouts) -> str:
     return ""
 
 
-def in_this_process(rollouts: Rollouts) -> None:
-    """Compare bonuses restored on Atari and in Four Rooms with those that were saved."""
-    lengths, atari, rooms = rollouts.lengths, rollouts.atari, rollouts.rooms
+def resume(rollouts: Rollouts) -> str:
+    """Compare bonuses restored in this process, on Atari and in Four Rooms, with those that were saved."""
+    lengths, atari = rollouts.lengths, rollouts.atari
+    atari.until(lengths.saved_after)
+    rooms = rollouts.rooms
     if _fails(same_seed, rollouts):
         raise Skipped("the same seed does not give the same bonuses")
     if atari.saved is None:
@@ -70,12 +73,6 @@ def in_this_process(rollouts: Rollouts) -> None:
         _compare(rollouts.rooms_other.paid, rooms.paid[saved_after:], f"on {ROOMS}, restored", saved_after, _CARRY)
         if rollouts.rooms_other.ended and not rooms.ended:
             raise Failed(f"on {ROOMS}, {rollouts.rooms_other.error}")
-
-
-def resume(rollouts: Rollouts) -> str:
-    """Compare restored bonuses with those that were saved, in this process alone."""
-    rollouts.atari.until(rollouts.lengths.saved_after)
-    in_this_process(rollouts)
     return ""
 
 
@@ -103,7 +100,7 @@ def resume_in_new_process(rollouts: Rollouts) -> str:
 def resumes(rollouts: Rollouts) -> bool:
     """Return whether a bonus restored in this process continues identically."""
     try:
-        in_this_process(rollouts)
+        resume(rollouts)
     except (Failed, Skipped):
         return False
     return True

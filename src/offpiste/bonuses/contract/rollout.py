@@ -10,9 +10,10 @@ import numpy as np
 from offpiste import arrays
 from offpiste.bonuses.base import MAX_INTRINSIC, LearningBonus, LoggingBonus, fault_of_scalars, warm_up_steps
 from offpiste.bonuses.contract.play import batch_draws, batch_of, random_steps
-from offpiste.bonuses.contract.report import Check, Skipped
+from offpiste.bonuses.contract.report import Check
 from offpiste.bonuses.contract.saving import fault_of_state, state_bytes
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen, arrays_of, copy_of
+from offpiste.checks import Skipped
 from offpiste.errors import ConfigError, kind_of
 from offpiste.seeding import generator_state
 from offpiste.types import Transition

@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import Any
 
 from offpiste.bonuses.base import options_class
+from offpiste.bonuses.contract.episodes import episodes
 from offpiste.bonuses.contract.play import OTHER_SEED, ROOMS, SEED, WARM_UP_GAMES, Lengths, rooms, visits, warm_up
-from offpiste.bonuses.contract.report import Check, Failed
+from offpiste.bonuses.contract.report import Check
 from offpiste.bonuses.contract.rollout import Rollout, roll_out
 from offpiste.bonuses.contract.specimen import Raised, SavedBonus, Specimen
 from offpiste.bonuses.contract.turns import turns
+from offpiste.checks import Failed
 from offpiste.errors import kind_of
 from offpiste.parsing import from_dict
 from offpiste.types import Transition
@@ -116,6 +118,11 @@ class Rollouts:
         steps = turns(self.lengths, one_episode=one_episode)
         return self._roll_out(steps, ROOMS, read_only=not self.rooms.writes, observed=self._observe)
 
+    @cached_property
+    def episodes(self) -> Rollout:
+        """One that plays short episodes between frames of noise."""
+        return self._roll_out(episodes(self.lengths), ROOMS, read_only=not self.rooms.writes, observed=self._observe)
+
     def declared(self, attribute: str, default: Any) -> Any:
         """Return what the class declares about itself."""
         return getattr(self.kind, attribute, default)
@@ -159,4 +166,5 @@ class Rollouts:
         lengths = self.lengths
         compared = 2 * lengths.compared - lengths.saved_after
         every = lengths.all_steps + compared + lengths.rooms_steps + len(turns(lengths))
+        every += len(episodes(lengths)) if self.declared("scope", "lifelong") == "both" else 0
         self._progress(min(self._observed / every, 1.0))

@@ -32,13 +32,13 @@ def turns(lengths: Lengths = FULL, *, one_episode: bool = False) -> tuple[Transi
     (states, following), new, entered_or_left = (
         draws.integers(2, size=(2, PAIRS, *shape), dtype=np.uint8) * np.uint8(255) for _ in range(3)
     )
-    known = [_step(states[index % _STATES], index // _STATES, following[index], index) for index in range(PAIRS)]
+    known = [step_between(states[index % _STATES], index // _STATES, following[index], index) for index in range(PAIRS)]
     last = replace(known[0], terminated=not one_episode)
     steps = [*islice(cycle(known), lengths.turn_steps)]
-    steps += [_step(new[0, index], 0, new[1, index], PAIRS + index) for index in range(PAIRS)] + [last]
+    steps += [step_between(new[0, index], 0, new[1, index], PAIRS + index) for index in range(PAIRS)] + [last]
     for index, one in enumerate(known):
-        steps += [_step(one.state, 0, entered_or_left[0, index], 2 * PAIRS + index), last]
-        steps += [_step(entered_or_left[1, index], 0, one.next_state, index), last]
+        steps += [step_between(one.state, 0, entered_or_left[0, index], 2 * PAIRS + index), last]
+        steps += [step_between(entered_or_left[1, index], 0, one.next_state, index), last]
     started = 0
     for number, step in enumerate(steps):
         steps[number] = replace(step, episode_step=number - started)
@@ -46,7 +46,8 @@ def turns(lengths: Lengths = FULL, *, one_episode: bool = False) -> tuple[Transi
     return tuple(steps)
 
 
-def _step(state: NDArray[np.uint8], action: int, next_state: NDArray[np.uint8], cell: int) -> Transition:
+def step_between(state: NDArray[np.uint8], action: int, next_state: NDArray[np.uint8], cell: int) -> Transition:
+    """Return a step that leads to a cell of Four Rooms."""
     ram = np.zeros(128, np.uint8)
     ram[0], ram[1] = 8 * (cell % 9), 8 * (cell // 9)  # of Four Rooms, where each next state is another cell
     for array in (state, next_state, ram):

@@ -6,9 +6,10 @@ import numpy as np
 
 from offpiste.bonuses.base import options_class
 from offpiste.bonuses.contract.play import FULL, ROOMS
-from offpiste.bonuses.contract.report import Check, Failed, Skipped
+from offpiste.bonuses.contract.report import Check
 from offpiste.bonuses.contract.resume import resumes
 from offpiste.bonuses.contract.rollouts import Rollouts
+from offpiste.checks import Failed, Skipped
 from offpiste.config import AgentConfig
 
 

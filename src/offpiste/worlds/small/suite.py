@@ -7,8 +7,7 @@ cheap, whose cost is the number of operations: two pixels per cell, one convolut
 instead of 32 at each.
 """
 
-import pkgutil
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -28,6 +27,7 @@ from offpiste.worlds.small.wallpaper import Wallpaper
 
 EVALUATION_EPISODES = 50
 """Episodes of evaluation after each iteration."""
+_DEEP_SEA_ROWS = 12
 KINDS: dict[str, type[SmallWorld]] = {}
 """By name, from the rows below; all but Deep Sea."""
 _AGENT = {"discount": 0.97, "convolution_channels": [16], "update_period_steps": 4, "batch_size": 64}
@@ -50,6 +50,20 @@ def _settings(limit: int, frame_size: int, steps: int) -> dict[str, Any]:
     }
 
 
+def open_small_world(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> SmallWorld:
+    """Return a world as the runs of a seed see it."""
+    kind = KINDS[game]
+    return kind(config, generator, turn_of(seed, len(kind.actions)))
+
+
+def mean_returns_of(game: str) -> Returns:
+    """Return the mean returns of random play and of the best policy."""
+    row = next(row for row in ROWS if row.name == game)
+    if game not in KINDS:
+        return deep_sea.mean_returns(_DEEP_SEA_ROWS)
+    return mean_returns(KINDS[game], from_dict(WorldConfig, row.settings["world"]))
+
+
 def _row(kind: type[SmallWorld], name: str, suite: str, steps: int, title: str = "") -> Game:
     KINDS[name] = kind
     return Game(
@@ -58,23 +72,22 @@ def _row(kind: type[SmallWorld], name: str, suite: str, steps: int, title: str =
         title=title,
         goal_return=kind.goal_return,
         location=LOCATION,
-        opener="offpiste.worlds.small.suite:open_small_world",
+        opener=open_small_world,
         settings=_settings(kind.limit, 2 * max(kind.shape), steps),
         constants="small_worlds",
-        computed_scores="offpiste.worlds.small.suite:mean_returns_of",
+        computed_scores=mean_returns_of,
     )
 
 
-_DEEP_SEA_ROWS = 12
 ROWS = (
     Game(
         f"deep_sea_{_DEEP_SEA_ROWS}",
         suite="small_tuned",
         location=deep_sea.LOCATION,
-        opener="offpiste.worlds.small.deep_sea:open_turned",
+        opener=deep_sea.open_turned,
         settings=_settings(_DEEP_SEA_ROWS + 1, 2 * (_DEEP_SEA_ROWS + 1), 5_000),
         constants="small_worlds",
-        computed_scores="offpiste.worlds.small.suite:mean_returns_of",
+        computed_scores=mean_returns_of,
     ),
     _row(FourRooms, "four_rooms", "small_hard", 10_000),
     _row(KeyDoor, "key_door", "small_hard", 15_000, "Key and Door"),
@@ -101,19 +114,4 @@ def make(game: str, seed: int = 0, render_mode: str = "rgb_array") -> gymnasium.
     """Return a world as a gymnasium environment, as the runs of a seed see it; `reset(seed=…)` seeds its draws."""
     row = next(row for row in ROWS if row.name == game)
     config = from_dict(WorldConfig, row.settings["world"])
-    world: gymnasium.Env[Any, Any] = pkgutil.resolve_name(row.opener)(game, config, stream(seed, "game"), seed)
-    return world
-
-
-def open_small_world(game: str, config: WorldConfig, generator: np.random.Generator, seed: int) -> SmallWorld:
-    """Return a world as the runs of a seed see it."""
-    kind = KINDS[game]
-    return kind(config, generator, turn_of(seed, len(kind.actions)))
-
-
-def mean_returns_of(game: str) -> Returns:
-    """Return the mean returns of random play and of the best policy."""
-    row = next(row for row in ROWS if row.name == game)
-    if game not in KINDS:
-        return deep_sea.mean_returns(_DEEP_SEA_ROWS)
-    return mean_returns(KINDS[game], from_dict(WorldConfig, row.settings["world"]))
+    return cast("gymnasium.Env[Any, Any]", row.opener(game, config, stream(seed, "game"), seed))

@@ -1,38 +1,25 @@
-"""A folder holds one run, names it, and refuses any other."""
+"""A folder holds one run, names it, and refuses any other; its run.json may be a stranger's."""
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from offpiste.analysis.results import load
 from offpiste.config import MachineConfig, RunConfig
-from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError, Superseded
+from offpiste.errors import CheckpointError, ConfigError, Damaged, RunMismatch, StoreError
 from offpiste.parsing import from_dict
-from offpiste.run.train import train
 from offpiste.store import documents, layout
-from offpiste.store.attempts import attempt_names, begin_attempt
-from offpiste.store.checkpoints import Checkpoints, newest_whole, stop_if_superseded
-from offpiste.store.documents import parse_run
-from offpiste.store.parquet import from_parquet
-from offpiste.store.records import read_records
-from offpiste.store.run_folder import (
-    about,
-    claim,
-    differences,
-    discard,
-    holds_only_results,
-    mismatch,
-    read_config,
-    refuse_results_only,
-)
+from offpiste.store.attempts import begin_attempt
+from offpiste.store.checkpoints import Checkpoints
+from offpiste.store.identity import about, claim, differences, mismatch, parse_run, read_config, read_run
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
 from tests.test_fingerprints import LaterRun
+
+Change = Callable[[dict[str, Any]], object]
 
 
 def test_a_folder_without_a_run_has_no_configuration(folder: Folder) -> None:
@@ -80,7 +67,7 @@ def test_a_run_older_than_a_setting_is_the_run_with_that_setting_at_its_default(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(folder, RunConfig(seed=1))
-    monkeypatch.setattr("offpiste.store.documents.RunConfig", LaterRun)
+    monkeypatch.setattr("offpiste.store.identity.RunConfig", LaterRun)
     claim(folder, LaterRun(seed=1))
     other = from_dict(LaterRun, {"seed": 1, "agent": {"double_q": True}})
     with pytest.raises(RunMismatch, match=r"holds another run: agent\.double_q is False there and True here\. "):
@@ -116,41 +103,6 @@ def test_how_a_stored_run_was_trained_is_not_how_it_is_read(folder: Folder) -> N
     folder.put("run.json", json.dumps(documents.signed(stored)).encode())
     assert read_config(folder) == RunConfig(seed=3)
     assert claim(folder, RunConfig(seed=3)).run_id == RunConfig(seed=3).run_id
-
-
-def test_the_records_of_a_checkpoint_are_those_of_the_tables(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    train(tiny_run(), folder)
-    found = newest_whole(folder)
-    assert found is not None
-    records = read_records(found.objects)
-    assert records.rows("episodes") == from_parquet(folder.get("episodes.parquet") or b"")
-    complete = [row for row in from_parquet(folder.get("iterations.parquet") or b"") if row["complete"]]
-    assert records.rows("iterations") == complete
-    assert not holds_only_results(folder)
-
-
-def test_the_kind_of_an_object_is_its_key_up_to_the_first_slash() -> None:
-    objects = {"chunk/1": b"a", "chunks": b"b", "part/episodes/1": b"c", "loop": b"d", "chunk": b"e"}
-    assert layout.of_kinds(objects, "chunk") == {"chunk/1": b"a", "chunk": b"e"}
-    assert layout.of_kinds(objects, "part", "chunk") == {"chunk/1": b"a", "chunk": b"e", "part/episodes/1": b"c"}
-
-
-def test_a_damaged_manifest_is_not_taken_for_a_dropped_replay(folder: Folder) -> None:
-    assert not holds_only_results(folder)
-    folder.put("manifests/000000000001-1.json", b"{")
-    assert not holds_only_results(folder)
-    refuse_results_only(folder)
-
-
-def test_a_run_with_only_its_results_kept_is_refused_with_what_to_do(folder: Folder) -> None:
-    from offpiste.store.manifests import write_manifest
-
-    agent = {"name": "objects/1", "bytes": 0, "blake2b": "0" * 32}
-    manifest = {"format": layout.FORMAT, "step": 1, "attempt": "1", "objects": {"agent": agent}}
-    write_manifest(folder, "000000000001-1.json", manifest)
-    with pytest.raises(CheckpointError, match="only the results were kept; train it again in another folder"):
-        refuse_results_only(folder)
 
 
 @pytest.mark.parametrize(
@@ -203,46 +155,80 @@ def test_the_checkpoint_of_a_process_with_the_old_bonus_is_refused_after_the_res
         Checkpoints(folder, begin_attempt(folder, {}), stored.identity).restore()
 
 
-def test_a_discarded_run_leaves_nothing_but_what_stops_its_late_processes(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    train(tiny_run(frames=8), folder)
-    late = attempt_names(folder)[-1]
-    discard(folder)
-    left = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {path.parent.name for path in left if path.name != layout.DISCARDED} == {layout.ATTEMPTS}
-    with pytest.raises(Superseded):
-        stop_if_superseded(folder, late)
-    with pytest.raises(StoreError, match="there is no run below"):
-        load(tmp_path)
-    assert train(tiny_run(frames=8, seed=9), folder).state == "finished"
-    assert read_config(folder).seed == 9
+def of(table: str, **values: Any) -> Change:
+    return lambda stored: stored["config"][table].update(values)
 
 
-@pytest.mark.parametrize("part", [layout.OBJECTS, layout.MANIFESTS, "tensorboard", "more"])
-def test_discarding_a_run_deletes_links_and_nothing_that_they_lead_to(part: str, tmp_path: Path) -> None:
-    ours = tmp_path / "ours" / "deep" / "file"
-    ours.parent.mkdir(parents=True)
-    ours.write_bytes(b"ours")
-    place = tmp_path / "run"
-    train(tiny_run(frames=8), Folder(place))
-    shutil.rmtree(place / part, ignore_errors=True)
-    (place / part).symlink_to(tmp_path / "ours")
-    discard(Folder(place))
-    assert not (place / part).is_symlink()
-    assert not (place / layout.RUN).exists()
-    assert ours.read_bytes() == b"ours"
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda stored: stored.update(run_id="a\x1b[2Jb"), "run_id must be 1 to 1000 characters without control"),
+        (lambda stored: stored["config"].update(game="x\u202egnp"), "game must be 1 to 1000 characters without"),
+        (lambda stored: stored["config"].update(game=""), "game must be 1 to 1000 characters"),
+        (lambda stored: stored["config"].update(game="g" * 1001), "game must be 1 to 1000 characters"),
+        (lambda stored: stored["config"].update(game=["pong"]), "game must be a string"),
+        (lambda stored: stored["config"].update(seed=2**63 - 1, frames=-1), "frames must be >= 0"),
+        (lambda stored: stored["config"].update(seed=2**64), "an integer must have <= 64 bits, got 65"),
+        (lambda stored: stored["config"].update(world=7), "world must be a table, got 7"),
+        (lambda stored: stored["config"].pop("seed"), "seed must be set"),
+        (of("schedule", iteration_steps=0), "schedule.iteration_steps must be >= 1"),
+        (of("schedule", iteration_steps=True), "schedule.iteration_steps must be an int, got True"),
+        (of("world", frame_skip=1e300), "world.frame_skip must be an int"),
+        (of("agent", learning_rate=float("nan")), "a number must be finite, got nan"),
+        (lambda stored: stored["config"]["world"].pop("frame_skip"), "world.frame_skip must be set"),
+        (lambda stored: stored.update(results_version="3" * 30), "results_version must be"),
+        (lambda stored: stored.update(bonus_source=5), "bonus_source must be a string, got 5"),
+        (lambda stored: stored.update(config=[]), "config must be a table"),
+        (lambda stored: stored.pop("method_fingerprint"), "method_fingerprint must be set"),
+        (of("bonus", options={"text": "x" * 200_000}), "a text must have <= 100,000 bytes"),
+        (of("bonus", options={"text": "\ud800"}), "no half of a character"),
+        (of("bonus", options=json.loads("[" * 20 + "]" * 20)), "it must be nested <= 16 deep"),
+    ],
+)
+def test_a_run_json_is_refused_with_the_reason(tmp_path: Path, change: Change, reason: str) -> None:
+    stored = about(RunConfig())
+    change(stored)
+    Folder(tmp_path).put("run.json", json.dumps(documents.signed(stored)).encode())
+    with pytest.raises(Damaged) as refused:
+        read_run(Folder(tmp_path))
+    assert reason in str(refused.value)
+    assert str(refused.value).startswith(f"run.json in {tmp_path} is damaged: ")
 
 
-@pytest.mark.parametrize("act", [discard, lambda folder: train(tiny_run(frames=16), folder)], ids=["discard", "train"])
-@pytest.mark.parametrize("link", ["run", f"run/{layout.ATTEMPTS}"])
-def test_a_run_that_is_elsewhere_by_a_link_is_not_discarded_and_not_trained(
-    act: Callable[[Folder], object], link: str, tmp_path: Path
-) -> None:
-    place, ours = tmp_path / "store" / link, tmp_path / "ours"
-    train(tiny_run(frames=8), Folder(tmp_path / "store" / "run"))
-    place.rename(ours)
-    place.symlink_to(ours)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(StoreError, match=f"{link} is a link to "):
-        act(Folder(tmp_path / "store").below("run"))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+@pytest.mark.parametrize(("key", "seen"), [("format", "an older one"), ("format", 2), ("format", 4)])
+def test_a_folder_of_another_format_is_refused_with_what_to_do(tmp_path: Path, key: str, seen: Any) -> None:
+    stored = about(RunConfig()) | {key: seen, "offpiste": "0.0.9"}
+    if seen == "an older one":
+        del stored[key]
+    Folder(tmp_path).put("run.json", json.dumps(stored).encode())
+    with pytest.raises(Damaged) as refused:
+        read_run(Folder(tmp_path))
+    assert str(refused.value) == (
+        f"run.json in {tmp_path} must have format {layout.FORMAT}, got {seen}; read and resume the run with the "
+        "version of offpiste that wrote it (0.0.9), or train it again in another folder"
+    )
+
+
+def test_a_run_json_that_was_changed_or_has_no_checksum_is_refused(tmp_path: Path) -> None:
+    folder, stored = Folder(tmp_path), about(RunConfig())
+    folder.put("run.json", json.dumps(stored).encode())
+    with pytest.raises(Damaged, match="it has no checksum; restore it from a backup"):
+        read_run(folder)
+    folder.put("run.json", json.dumps(documents.signed(stored), indent=1).encode())
+    found = read_run(folder)
+    assert found is not None
+    assert found.settings == RunConfig()
+    data = (folder.get("run.json") or b"").replace(b'"seed": 0', b'"seed": 1')
+    folder.put("run.json", data)
+    with pytest.raises(Damaged, match="its checksum differs; restore it from a backup"):
+        read_run(folder)
+
+
+def test_a_setting_of_a_later_version_is_kept(tmp_path: Path) -> None:
+    stored = about(RunConfig())
+    stored["config"]["agent"]["double_q"] = True
+    stored["later"] = 1
+    Folder(tmp_path).put("run.json", json.dumps(documents.signed(stored)).encode())
+    found = read_run(Folder(tmp_path))
+    assert found is not None
+    assert found.config["agent"]["double_q"] is True
