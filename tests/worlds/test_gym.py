@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium
 import numpy as np
@@ -20,7 +21,8 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
-from offpiste.run.loop import Loop, Step
+from offpiste.run.loop import Loop
+from offpiste.run.tracker import Step
 from offpiste.run.train import train
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
@@ -311,5 +313,5 @@ class Killed(Loop):
 
 
 if __name__ == "__main__":
-    train_module.Loop = Killed  # type: ignore[misc]
-    train(tiny_run(sys.argv[1], checkpoint_minutes=0.001), Folder(sys.argv[2]))
+    with patch.object(train_module, "Loop", Killed):
+        train(tiny_run(sys.argv[1], checkpoint_minutes=0.001), Folder(sys.argv[2]))
