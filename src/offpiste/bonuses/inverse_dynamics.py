@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from offpiste.bonuses.base import Batch, Context
 from offpiste.bonuses.rnd import FeatureNetwork, initialise
-from offpiste.neural import adam_step, copy_parameters, load_module, save_module, scale_pixels
+from offpiste.neural import Adam, Linear, copy_parameters, load_module, save_module, scale_pixels
 
 _HIDDEN_UNITS = 128
 
@@ -32,7 +32,7 @@ class InverseDynamics:
         self._device = torch.device(context.device)
         network = InverseNetwork(features, context)
         self._network = network.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._optimizer = torch.optim.Adam(self._network.parameters(), lr=learning_rate, eps=1e-8, fused=True)
+        self._optimizer = Adam(self._network.parameters(), learning_rate, epsilon=1e-8)
         self._held = copy.deepcopy(self._network.embedding).requires_grad_(False) if holds else None
         self._loss: float | None = None
 
@@ -58,7 +58,7 @@ class InverseDynamics:
         loss = functional.cross_entropy(self._network(states), actions)
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam_step(self._optimizer)
+        self._optimizer.step()
         self._loss = float(loss.item())
 
     def scalars(self) -> dict[str, float]:
@@ -84,8 +84,8 @@ class InverseNetwork(nn.Module):
     def __init__(self, features: int, context: Context) -> None:
         super().__init__()
         self.embedding = FeatureNetwork(context.frame_shape, features, 0, context.generator, context.stack_frames)
-        self.hidden = nn.utils.skip_init(nn.Linear, 2 * features, _HIDDEN_UNITS)  # type: ignore[no-untyped-call]
-        self.head = nn.utils.skip_init(nn.Linear, _HIDDEN_UNITS, context.action_count)  # type: ignore[no-untyped-call]
+        self.hidden = Linear(2 * features, _HIDDEN_UNITS)
+        self.head = Linear(_HIDDEN_UNITS, context.action_count)
         for layer in (self.hidden, self.head):
             initialise(layer, context.generator)
 

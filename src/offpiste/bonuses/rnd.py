@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, adam_step, load_module, save_module
+from offpiste.neural import Adam, Linear, SameConvolution, load_module, save_module
 from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -162,7 +162,7 @@ class Distillation:
         self._device = torch.device(context.device)
         self.target = self._network(context, hidden_layers=0).requires_grad_(False)
         self.predictor = self._network(context, hidden_layers=2)
-        self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=options.learning_rate, eps=1e-5, fused=True)
+        self._optimizer = Adam(self.predictor.parameters(), options.learning_rate, epsilon=1e-5)
         self.loss: float | None = None
         """The predictor's mean squared error over the features on the last frame; not part of the state."""
         self._input = np.empty((1, 1, *context.frame_shape), np.float32)
@@ -183,7 +183,7 @@ class Distillation:
     def _descend(self, distance: Tensor) -> float:
         self._optimizer.zero_grad()
         (distance / self.features).backward()  # type: ignore[no-untyped-call]
-        adam_step(self._optimizer)
+        self._optimizer.step()
         summed = float(distance.item())
         self.loss = summed / self.features
         return summed
@@ -225,7 +225,7 @@ class FeatureNetwork(nn.Module):
             self.convolutions.append(SameConvolution(channels, width, kernel, stride, size))
             channels, size = width, (math.ceil(size[0] / stride), math.ceil(size[1] / stride))
         inputs = [channels * size[0] * size[1]] + hidden_layers * [features]
-        self.linears = nn.ModuleList(nn.utils.skip_init(nn.Linear, count, features) for count in inputs)  # type: ignore[no-untyped-call]
+        self.linears = nn.ModuleList(Linear(count, features) for count in inputs)
         initialise(self, generator)
 
     def forward(self, x: Tensor) -> Tensor:
