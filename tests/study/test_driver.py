@@ -16,8 +16,7 @@ from offpiste.errors import AccessDenied, MachineError, StoreError
 from offpiste.rows import utc_now
 from offpiste.run.stopping import StopSignal
 from offpiste.store import layout
-from offpiste.store.attempts import begin_attempt
-from offpiste.store.process_id import this_process
+from offpiste.store.attempts import begin_attempt, this_process
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
 from offpiste.study.driver import HUNG_LOOKS, LOOK_SECONDS, MACHINE_ERRORS, Terms, drive

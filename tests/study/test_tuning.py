@@ -18,7 +18,7 @@ from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, SMALL_WORLDS, base_run
-from offpiste.run.parts import build_bonus
+from offpiste.run.loop import build_bonus
 from offpiste.seeding import stream
 from offpiste.study.plan import read_study
 from offpiste.study.trial import Trial, best_of

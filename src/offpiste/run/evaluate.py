@@ -8,7 +8,7 @@ from offpiste import arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, ConfigError, StoreError
-from offpiste.run.parts import new_agent
+from offpiste.run.loop import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import layout

@@ -24,11 +24,10 @@ from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.run.writer import Restored, Writer
 from offpiste.seeding import stream
 from offpiste.store import layout
-from offpiste.store.attempts import begin_attempt, describe_attempt, withdraw_attempt
+from offpiste.store.attempts import begin_attempt, describe_attempt, this_process, withdraw_attempt
 from offpiste.store.checkpoints import Checkpoints, refuse_unfit
 from offpiste.store.finished import finished_frames, refuse_results_only
 from offpiste.store.identity import claim
-from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, read_records
 from offpiste.store.storage import Folder
 

@@ -29,7 +29,7 @@ class StoredStatus:
     host: NameOrEmpty = ""
     job: NameOrEmpty = ""
     process: NameOrEmpty = ""
-    """Its process (`offpiste.store.process_id`)."""
+    """Its process (`offpiste.store.attempts`)."""
     steps: CountOrZero | None = None
     """Agent steps of training and evaluation together."""
     tables: dict[str, Any] | None = None

@@ -29,8 +29,7 @@ from offpiste.errors import MachineError, StoreError
 from offpiste.parsing import to_dict
 from offpiste.run.stopping import StopSignal
 from offpiste.store import layout
-from offpiste.store.attempts import newest_attempt
-from offpiste.store.process_id import has_ended
+from offpiste.store.attempts import has_ended, newest_attempt
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.marks import Marks, read_status

@@ -20,10 +20,9 @@ from offpiste.config import RunConfig
 from offpiste.errors import Damaged, MachineError, StoreError
 from offpiste.rows import utc_now
 from offpiste.store import documents, layout
-from offpiste.store.attempts import read_attempt
+from offpiste.store.attempts import has_ended, read_attempt
 from offpiste.store.finished import finished_frames
 from offpiste.store.identity import has_recorded, may_restart, mismatch, read_run
-from offpiste.store.process_id import has_ended
 from offpiste.store.status import StoredStatus, read_status
 from offpiste.store.storage import Folder
 from offpiste.study.tries import read_tries
@@ -149,7 +148,7 @@ class AtWork:
     """A process that works on a run."""
 
     process: str
-    """As in `offpiste.store.process_id`; "" of a version that did not say."""
+    """As in `offpiste.store.attempts`; "" of a version that did not say."""
     note: str
     """Where it is, and how old its news are, for a message."""
 

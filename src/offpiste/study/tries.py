@@ -11,8 +11,8 @@ from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
 from offpiste.rows import utc_now
 from offpiste.store import documents, layout
+from offpiste.store.attempts import this_process
 from offpiste.store.manifests import manifest_names
-from offpiste.store.process_id import this_process
 from offpiste.store.storage import Folder
 
 MAX_FAILURES = 3
