@@ -49,7 +49,10 @@ ACTION_POINTS: tuple[Point, ...] = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-
 PARTS = {
     "today": (*BONUSES, *LADDER, "oracle_left", "epsilon_greedy", "ez_greedy"),
     "noisy_nets": ("noisy_nets",),
-    "zoo": PRIMARY["later"],
+    "zoo": (
+        *PRIMARY["later"],
+        "rnd_full",
+    ),
 }
 """Methods by part. A part has files and a store of its own: NoisyNets' step size belongs to the protocol, and a report
 does not mix protocols."""
