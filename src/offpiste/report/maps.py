@@ -221,7 +221,7 @@ def _panel(
     up: bool = False,
 ) -> Panel:
     y = Axis(0.0, float(rows)) if up else Axis(float(rows), 0.0)
-    height = 24.0 + side * min(2.0, rows / columns)
+    height = 24.0 + side * min(2.0, max(0.25, rows / columns))
     return Panel(name, tuple(marks), Axis(0.0, float(columns)), y, side + 2.0, height, method, note)
 
 
@@ -232,7 +232,6 @@ def _ground(game: str, places: Iterable[Place]) -> tuple[list[Mark], Place]:
         return [free[0]], free[1]
     visited = [*places]
     columns, rows = (max((place[axis] for place in visited), default=0) + 1 for axis in (0, 1))
-    columns, rows = max(columns, rows // 4, 1), max(rows, columns // 4, 1)
     return [Squares([(0, 0)], UNVISITED, (columns, rows))], (columns, rows)
 
 
