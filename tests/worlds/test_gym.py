@@ -218,6 +218,13 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.load("gymnasium:MiniGrid-Unlock-v0")
 
 
+def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_says() -> None:
+    gymnasium.register("offpiste/CannotBeMade-v0", broken.CannotBeMade)
+    with pytest.raises(ConfigError, match=r"cannot open the world gymnasium:offpiste/CannotBe.*: OSError: there is no"):
+        registry.load("gymnasium:offpiste/CannotBeMade-v0")
+    del gymnasium.registry["offpiste/CannotBeMade-v0"]
+
+
 def test_the_folder_of_a_run_is_a_path_of_readable_names() -> None:
     run = RunConfig(game="gymnasium:ALE/Pong-v5")
     assert run.run_id == "gymnasium.ALE.Pong-v5/epsilon_greedy/seed-0"
