@@ -45,6 +45,9 @@ METHODS_THEN = {
     "e3b": ("c13fb755af67", "6c2dcc1c00c4"),
     "noveld": ("d92fd12d3e5f", "cca4cc4a66be"),
     "ngu": ("c3c0eddaccf5", "f86ffc49827f"),
+    "disagreement": ("97d078a1d7e7", "03205cb1d14d"),
+    "ride": ("4cfab400bbc5", "8ba40d739a85"),
+    "e3b_rnd": ("1572c42c74b7", "82abb171876c"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {
