@@ -13,8 +13,11 @@ FRAME_SHAPE = WorldConfig().state_shape[1:]
 
 
 def make_bonus(name: str, game: str) -> Bonus:
-    """Return a bonus with the constants of its method, before its first step, for a game with all 18 actions."""
-    context = Context(game, ACTIONS, STACK, FRAME_SHAPE, stream(0, "bonus"))
+    """Return a bonus with the constants of its method, before its first step, for a game with all 18 actions.
+
+    It pays at once, without a warm-up.
+    """
+    context = Context(game, ACTIONS, STACK, FRAME_SHAPE, stream(0, "bonus"), min_history_steps=0)
     bonus = build(METHODS[name].bonus, context)
     assert bonus is not None
     return bonus

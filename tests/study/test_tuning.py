@@ -100,6 +100,20 @@ class Learner(Every):
         self.batches.append(batch.frames.shape)
 
 
+class Settling(Every):
+    """Pays 1,000 on the 500 steps after a warm-up of 300 that its run does not pay, then 4."""
+
+    warm_up_steps = 300
+
+    def observe(self, _: Transition) -> float:
+        self.steps += 1
+        return 1_000.0 if self.steps <= self.warm_up_steps + 500 else 4.0
+
+
+def test_steps_count_after_the_warm_up_of_a_bonus() -> None:
+    assert typical_intrinsic(BonusConfig(f"{__name__}:Settling")) == 4.0
+
+
 def test_a_bonus_that_mostly_pays_nothing_is_calibrated_by_what_it_pays() -> None:
     """The median of all steps would be zero; the first 500 do not count."""
     assert typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 5})) == 2.0

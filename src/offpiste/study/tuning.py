@@ -26,7 +26,7 @@ SEEDS = (100, 101, 102, 103, 104)
 """Seeds of the tuning, which no result uses."""
 RANDOM_STEPS = 2_000
 SKIPPED_STEPS = 500
-"""Of the steps of random play, those at the start that do not count."""
+"""Of the steps of random play, those at the start that do not count, after those of a bonus's own warm-up."""
 MIN_PAID_SHARE = 0.1
 """Of the steps that count; a bonus that pays on fewer has no typical intrinsic reward."""
 TYPICAL_INTRINSIC = 0.03
@@ -91,6 +91,7 @@ def typical_intrinsic(config: BonusConfig, base: RunConfig | None = None) -> flo
     The run is one with ε = 1 and β = 0, which learns at the latest when steps begin to count; a `ConfigError` refuses a
     bonus that pays too seldom.
     """
+    from offpiste.bonuses.base import warm_up_steps
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
 
@@ -103,7 +104,7 @@ def typical_intrinsic(config: BonusConfig, base: RunConfig | None = None) -> flo
     if loop.bonus is None:
         raise ValueError(f"the bonus to tune must not be {config.name!r}")
     added = []
-    for count in (SKIPPED_STEPS, RANDOM_STEPS - SKIPPED_STEPS):
+    for count in (warm_up_steps(loop.bonus) + SKIPPED_STEPS, RANDOM_STEPS - SKIPPED_STEPS):
         for _ in islice(loop.steps(), count):
             pass
         added.append(loop.replay.added)
