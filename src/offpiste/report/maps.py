@@ -33,7 +33,7 @@ DARKEST = 0.22
 COLOURS = mpl.colormaps["inferno"].resampled(256)
 _LEVELS = 12
 """Shades of a map on a page."""
-_SIDE, _ROOMS_SIDE = 132.0, 300.0
+_SIDE, _ROOMS_SIDE = 138.0, 300.0
 """Width of a map on a page, in pixels where there is room: the names of our methods stand above it in full."""
 _GAP = 1
 """Cells between two rooms."""
