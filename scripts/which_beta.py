@@ -51,6 +51,7 @@ SECONDS = {"pixelcnn": 48.0} | dict.fromkeys(
         *("icm", "rnd", "rnd_released"),
         *("e3b", "noveld", "ngu"),
         "rnd_full",
+        "drnd",
     ),
     76.0,
 )

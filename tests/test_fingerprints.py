@@ -46,6 +46,7 @@ METHODS_THEN = {
     "noveld": ("5d7e4f5d15e1", "3c9e39fd99f8"),
     "ngu": ("c3c0eddaccf5", "f86ffc49827f"),
     "rnd_full": ("35f7ca01c007", "5fb0e928cec1"),
+    "drnd": ("56fc3bded7cf", "74d4c661a25b"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {

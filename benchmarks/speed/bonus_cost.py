@@ -74,6 +74,7 @@ def main() -> int:
         "noveld": bare_bonuses.noveld(recorded, bonuses["noveld"]),
         "ngu": bare_bonuses.ngu(recorded, bonuses["ngu"]),
         "rnd_full": bare_bonuses.rnd_full(recorded, bonuses["rnd_full"]),
+        "drnd": bare_bonuses.drnd(recorded, bonuses["drnd"]),
     }
     batches = cycle([sampled(recorded, AgentConfig().batch_size, stream(index, "batches")) for index in range(BLOCKS)])
     work_of = {name: one_step(bonuses[name], recorded, batches) for name in bare}

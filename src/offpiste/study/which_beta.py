@@ -52,6 +52,7 @@ PARTS = {
     "zoo": (
         *PRIMARY["later"],
         "rnd_full",
+        "drnd",
     ),
 }
 """Methods by part. A part has files and a store of its own: NoisyNets' step size belongs to the protocol, and a report
