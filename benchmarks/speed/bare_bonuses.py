@@ -125,6 +125,26 @@ def rnd_full(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], Non
     return _rnd(_normalised(recorded), like, learning_rate=1e-4, padded=False)
 
 
+def drnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of DRND: through five random networks and the predictor, back through that, Adam."""
+    frames = _normalised(recorded)
+    targets = nn.ModuleList(random_features(0, padded=False) for _ in range(5))
+    predictor = random_features(2, padded=False)
+    _begin_like(targets, like, "targets/")
+    _begin_like(predictor, like, "predictor/")
+    optimizer = torch.optim.Adam(predictor.parameters(), 1e-4, eps=1e-5, fused=True)
+
+    def step(index: int) -> None:
+        frame = frames[index : index + 1]
+        with torch.no_grad():
+            wanted = torch.cat([target(frame) for target in targets])
+        optimizer.zero_grad()
+        functional.mse_loss(predictor(frame)[0], wanted[index % 5]).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
+
+
 def _rnd(
     frames: Tensor,
     like: Bonus,

@@ -219,7 +219,19 @@ METHODS = {
         },
         source=BY_RULE,
         bonus_class="offpiste.bonuses.rnd_full:RndFull",
-        checkpoint_mb={"atari": 35.0, SMALL_WORLDS: 3.7},
+        checkpoint_mb={"atari": 33.4, SMALL_WORLDS: 3.7},
+    ),
+    "drnd": Method(
+        "DRND",
+        constants={
+            "atari": BonusConfig(name="drnd", scale=0.95, **_AS_BURDA_RAN_IT),
+            SMALL_WORLDS: BonusConfig(
+                name="drnd", options={"learning_rate": 1e-3, "features": 128}, scale=0.31, **_AS_BURDA_RAN_IT
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.drnd:Drnd",
+        checkpoint_mb={"atari": 60.3, SMALL_WORLDS: 7.0},
     ),
     "disagreement": Method(
         "Disagreement",
