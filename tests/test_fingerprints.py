@@ -46,6 +46,9 @@ METHODS_THEN = {
     "noveld": ("5d7e4f5d15e1", "3c9e39fd99f8"),
     "ngu": ("c3c0eddaccf5", "f86ffc49827f"),
     "rnd_full": ("35f7ca01c007", "5fb0e928cec1"),
+    "disagreement": ("97d078a1d7e7", "03205cb1d14d"),
+    "ride": ("4cfab400bbc5", "8ba40d739a85"),
+    "e3b_rnd": ("1572c42c74b7", "82abb171876c"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {

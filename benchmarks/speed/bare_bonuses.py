@@ -126,12 +126,18 @@ def rnd_full(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], Non
 
 
 def _rnd(
-    frames: Tensor, like: Bonus, features: int = 512, learning_rate: float = 2e-4, *, padded: bool = True
+    frames: Tensor,
+    like: Bonus,
+    features: int = 512,
+    learning_rate: float = 2e-4,
+    prefix: str = "",
+    *,
+    padded: bool = True,
 ) -> Callable[[int], None]:
     """Return one step of RND on frames [steps, 1, 84, 84]."""
     target, predictor = (random_features(hidden, features=features, padded=padded) for hidden in (0, 2))
-    _begin_like(target, like, "target/")
-    _begin_like(predictor, like, "predictor/")
+    _begin_like(target, like, f"{prefix}target/")
+    _begin_like(predictor, like, f"{prefix}predictor/")
     optimizer = torch.optim.Adam(predictor.parameters(), learning_rate, eps=1e-5, fused=True)
 
     def step(index: int) -> None:
@@ -165,9 +171,9 @@ def noveld(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]
     return step
 
 
-def e3b(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+def e3b(recorded: Sequence[Transition], like: Bonus, prefix: str = "") -> Callable[[int], None]:
     """Return one step of E3B: an embedding, C⁻¹, and on every fourth step an inverse model's update."""
-    embed = _inverse_dynamics(recorded, like, 128, 1e-4)
+    embed = _inverse_dynamics(recorded, like, 128, 1e-4, prefix=f"{prefix}inverse/")
     inverse = torch.eye(128, dtype=torch.float64)
 
     def step(index: int) -> None:
@@ -189,14 +195,78 @@ def ngu(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
     return step
 
 
+def disagreement(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of disagreement: an embedding, five forward models, and on every fourth step updates of all."""
+    models = nn.ModuleList(_forward_model(512) for _ in range(5))
+    _begin_like(models, like, "forward/")
+    optimizer = torch.optim.Adam(models.parameters(), 1e-4, fused=True)
+
+    def predict(features: Tensor, actions: Tensor) -> Tensor:
+        inputs = torch.cat([features, functional.one_hot(actions, ACTIONS)], 1)
+        return torch.stack([model(inputs) for model in models])
+
+    def train(now: Tensor, later: Tensor, actions: Tensor) -> None:
+        optimizer.zero_grad()
+        (5 * functional.mse_loss(predict(now, actions), later.expand(5, -1, -1))).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    embed = _inverse_dynamics(recorded, like, 512, 1e-4, train=train)
+    actions = torch.tensor([[transition.action] for transition in recorded])
+
+    def step(index: int) -> None:
+        with torch.no_grad():
+            predict(embed(index)[None], actions[index]).var(0, correction=0).mean()
+
+    return step
+
+
+def ride(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of RIDE: two embeddings, and on every fourth step an update by inverse and forward model."""
+    embed = _inverse_dynamics(recorded, like, 128, 1e-4, forward=_forward_model(128), states_ahead=(0, 1))
+
+    def step(index: int) -> None:
+        now, later = embed(index)
+        (later - now).norm()
+
+    return step
+
+
+def e3b_rnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of E3B × RND: one of each."""
+    of_episode, of_run = e3b(recorded, like, "episodic/"), _rnd(_normalised(recorded), like, prefix="lifelong/")
+
+    def step(index: int) -> None:
+        of_episode(index)
+        of_run(index)
+
+    return step
+
+
+def _forward_model(features: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(features + ACTIONS, 256), nn.ReLU(), nn.Linear(256, features))
+
+
 def _inverse_dynamics(
-    recorded: Sequence[Transition], like: Bonus, features: int, learning_rate: float
+    recorded: Sequence[Transition],
+    like: Bonus,
+    features: int,
+    learning_rate: float,
+    *,
+    prefix: str = "inverse/",
+    forward: nn.Module | None = None,
+    train: Callable[[Tensor, Tensor, Tensor], None] | None = None,
+    states_ahead: Sequence[int] = (0,),
 ) -> Callable[[int], Tensor]:
-    """Return a function that embeds a state, and before every fourth takes a step on 32 pairs."""
+    """Return a function that embeds a state, and before every fourth takes a step on 32 pairs.
+
+    A forward model trains along; `train` is given their features and actions. With several `states_ahead`, so many are
+    embedded.
+    """
     embedding = nn.Sequential(*random_features(0, channels=STACK, features=features), nn.ReLU())
     model = nn.Sequential(nn.Linear(2 * features, 128), nn.ReLU(), nn.Linear(128, ACTIONS))
-    _begin_like(nn.ModuleList([embedding, model]), like, "inverse/")
-    optimizer = torch.optim.Adam([*embedding.parameters(), *model.parameters()], learning_rate, fused=True)
+    trained = nn.ModuleList([embedding, model, *([forward] if forward else [])])
+    _begin_like(trained, like, prefix)
+    optimizer = torch.optim.Adam(trained.parameters(), learning_rate, fused=True)
     states = [torch.from_numpy(transition.state.copy()) for transition in recorded]
     actions = torch.tensor([transition.action for transition in recorded])
 
@@ -207,11 +277,18 @@ def _inverse_dynamics(
         if index % 4 == 0:
             rows = [(index + 7 * row) % (len(states) - 1) for row in range(32)]
             now, later = embedding(inputs([states[row + ahead] for ahead in (0, 1) for row in rows])).chunk(2)
+            loss = functional.cross_entropy(model(torch.cat([now, later], 1)), actions[rows])
+            if forward:
+                predicted = forward(torch.cat([now, functional.one_hot(actions[rows], ACTIONS)], 1))
+                loss = loss + 100 * (predicted - later).norm(dim=1).mean()
             optimizer.zero_grad()
-            functional.cross_entropy(model(torch.cat([now, later], 1)), actions[rows]).backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            if train:
+                train(now.detach(), later.detach(), actions[rows])
         with torch.no_grad():
-            return embedding(inputs([states[index]]))[0]  # type: ignore[no-any-return]
+            features = embedding(inputs([states[min(index + ahead, len(states) - 1)] for ahead in states_ahead]))
+            return features[0] if len(states_ahead) == 1 else features  # type: ignore[no-any-return]
 
     return step
 

@@ -74,6 +74,9 @@ def main() -> int:
         "noveld": bare_bonuses.noveld(recorded, bonuses["noveld"]),
         "ngu": bare_bonuses.ngu(recorded, bonuses["ngu"]),
         "rnd_full": bare_bonuses.rnd_full(recorded, bonuses["rnd_full"]),
+        "disagreement": bare_bonuses.disagreement(recorded, bonuses["disagreement"]),
+        "ride": bare_bonuses.ride(recorded, bonuses["ride"]),
+        "e3b_rnd": bare_bonuses.e3b_rnd(recorded, bonuses["e3b_rnd"]),
     }
     batches = cycle([sampled(recorded, AgentConfig().batch_size, stream(index, "batches")) for index in range(BLOCKS)])
     work_of = {name: one_step(bonuses[name], recorded, batches) for name in bare}

@@ -221,6 +221,47 @@ METHODS = {
         bonus_class="offpiste.bonuses.rnd_full:RndFull",
         checkpoint_mb={"atari": 35.0, SMALL_WORLDS: 3.7},
     ),
+    "disagreement": Method(
+        "Disagreement",
+        constants={
+            "atari": BonusConfig(name="disagreement", scale=0.03, normalise="return_std"),
+            SMALL_WORLDS: BonusConfig(
+                name="disagreement",
+                options={"learning_rate": 1e-3, "features": 128},
+                scale=0.52,
+                normalise="return_std",
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.disagreement:Disagreement",
+        checkpoint_mb={"atari": 67.0, SMALL_WORLDS: 7.0},
+    ),
+    "ride": Method(
+        "RIDE",
+        constants={
+            "atari": BonusConfig(name="ride", scale=0.1),
+            SMALL_WORLDS: BonusConfig(name="ride", options={"learning_rate": 1e-3, "exact_frames": True}, scale=20.0),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.ride:Ride",
+        # on Atari 16 bytes for each of the 27,000 steps of the longest episode
+        checkpoint_mb={"atari": 15.0, SMALL_WORLDS: 3.7},
+    ),
+    "e3b_rnd": Method(
+        "E3B × RND",
+        constants={
+            "atari": BonusConfig(name="e3b_rnd", scale=0.03, normalise="std"),
+            SMALL_WORLDS: BonusConfig(
+                name="e3b_rnd",
+                options={"learning_rate": 1e-3, "distilled_features": 128},
+                scale=0.09,
+                normalise="std",
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.e3b_rnd:E3bRnd",
+        checkpoint_mb={"atari": 85.0, SMALL_WORLDS: 6.7},
+    ),
 }
 """Every method by name, in the order of all lists, tables and figures: the paper's first."""
 

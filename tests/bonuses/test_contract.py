@@ -35,24 +35,26 @@ def message(report: CheckReport, which: Check) -> str:
     return next(result.message for result in report.results if result.check is which)
 
 
-LEARNED = (
-    *("pixelcnn", "icm", "rnd", "rnd_released"),
-    *("e3b", "noveld", "ngu"),
-    "rnd_full",
-)
 ALSO = {
     "rnd": {Check.SCORE},
     "e3b": {Check.LEARN, Check.PAYS_FOR},
     "noveld": {Check.PAYS_FOR},
     "ngu": {Check.LEARN},
+    "disagreement": {Check.LEARN, Check.PAYS_FOR},
+    "ride": {Check.LEARN},
+    "e3b_rnd": {Check.LEARN},
 }
 """What else applies to a bonus. A step from a new to a known frame begins an episode, where NGU pays nothing."""
+LEARNED = ("pixelcnn", "icm", "rnd_released", "rnd_full", *ALSO)
+SIZES = dict.fromkeys(("rnd", "rnd_released", "rnd_full", "noveld", "disagreement"), "features") | {
+    "e3b_rnd": "distilled_features"
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", built_in())
 def test_the_built_in_bonuses_keep_the_contract(name: str) -> None:
-    options = {"features": 64} if name.startswith("rnd") or name == "noveld" else {}  # 512 take 20 seconds longer
+    options = {SIZES[name]: 64} if name in SIZES else {}  # 512 take 20 seconds longer
     too_slow = {Check.VISITS, Check.SCOPE} if name in ("rnd_released", *ALSO) and name != "rnd" else set()
     judge_built_in(name, check_bonus(find(name), options, quick=name in LEARNED), too_slow)
 

@@ -12,7 +12,7 @@ from tests.bonuses.played import MID_EPISODE, PLAYED, batch, made, paid
 from tests.sameness import assert_same, global_generators
 
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # as in a run
-NAMES = ("e3b", "noveld", "ngu", "rnd_full")
+NAMES = ("e3b", "noveld", "ngu", "rnd_full", "disagreement", "ride", "e3b_rnd")
 each = pytest.mark.parametrize("name", NAMES)
 
 

@@ -49,7 +49,7 @@ from offpiste.run.progress import Progress
 from offpiste.run.train import train
 from offpiste.store import layout
 from offpiste.store.attempts import attempt_names, begin_attempt
-from offpiste.store.checkpoints import Checkpoint, Checkpoints, newest_object
+from offpiste.store.checkpoints import Checkpoint, Checkpoints, newest_objects
 from offpiste.store.identity import read_run
 from offpiste.store.manifests import read_manifest
 from offpiste.store.parquet import from_parquet
@@ -780,7 +780,8 @@ def test_weights_are_kept_after_the_iterations_named_and_outlive_later_checkpoin
         assert (tmp_path / first[key]["name"]).exists()
     loop = Loop(tiny_run())
     next(step for step in loop.steps() if step.iteration)
-    expected, kept = loop.agent.weights(), arrays.unpack(newest_object(Folder(tmp_path), two_kept[0]))
+    expected, (stored,) = loop.agent.weights(), newest_objects(Folder(tmp_path), two_kept[:1], pytest.fail).values()
+    kept = arrays.unpack(stored)
     assert expected.keys() == kept.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(kept[name], value)

@@ -22,15 +22,15 @@ from offpiste.study import driver, status
 from offpiste.study.driver import HUNG_LOOKS, LOOK_SECONDS, MACHINE_ERRORS, Terms, drive
 from offpiste.study.marks import Marks
 from offpiste.study.plan import Study
-from offpiste.study.task import Outcome, Task
+from offpiste.study.task import AttemptOutcome, Task
 from offpiste.study.tries import count_attempt
 from offpiste.study.workers import Pulse
 from tests.study.small import leave_status, tiny_study
 
-DONE, PAUSED, LOST = Outcome("finished"), Outcome("paused"), Outcome("lost", "its machine is gone")
-FAILED = Outcome("failed", "ValueError: no", "Traceback\nValueError: no")
-NOT_RETRYABLE = Outcome("not_retryable", "NotFinite: nan", "Traceback\nNotFinite: nan")
-NO_GPU = Outcome("machine", "there is no GPU", host="bad")
+DONE, PAUSED, LOST = AttemptOutcome("finished"), AttemptOutcome("paused"), AttemptOutcome("lost", "its machine is gone")
+FAILED = AttemptOutcome("failed", "ValueError: no", "Traceback\nValueError: no")
+NOT_RETRYABLE = AttemptOutcome("not_retryable", "NotFinite: nan", "Traceback\nNotFinite: nan")
+NO_GPU = AttemptOutcome("machine", "there is no GPU", host="bad")
 STUDY = replace(tiny_study(keep="all"), bonus_sources={"none": None})
 FIRST, SECOND, THIRD = (run.run_id for run in STUDY.runs)
 GOES_ON = None
@@ -87,16 +87,16 @@ class FakeWorkers:
         self.started_at.append(self.clock.now)
         self.max_in_flight = max(self.max_in_flight, len(self.in_flight))
         if count_attempt(self.store.below(run.run_id)).in_vain:  # as the task does
-            self.script[run.run_id] = [Outcome("not_retryable", "10 attempts made no checkpoint")]
+            self.script[run.run_id] = [AttemptOutcome("not_retryable", "10 attempts made no checkpoint")]
 
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+    def wait(self, seconds: float) -> list[tuple[str, AttemptOutcome]]:
         for run_id in self.in_flight:
             steps = self.script.get(run_id, [])
             step = self.when_stopped if self.stopped else steps.pop(0) if steps else DONE
             outcome = step() if callable(step) else step
             if run_id in self.killed:
                 self.killed.remove(run_id)
-                outcome = Outcome("failed", "its process was killed by SIGKILL")
+                outcome = AttemptOutcome("failed", "its process was killed by SIGKILL")
             if outcome is not None:
                 del self.in_flight[run_id]
                 return [(run_id, outcome)]
@@ -113,8 +113,8 @@ class FakeWorkers:
     def kill(self, run_id: str) -> None:
         self.killed.append(run_id)
 
-    def with_checkpoint(self, run_id: str, step: int, outcome: Outcome) -> Callable[[], Outcome]:
-        def act() -> Outcome:
+    def with_checkpoint(self, run_id: str, step: int, outcome: AttemptOutcome) -> Callable[[], AttemptOutcome]:
+        def act() -> AttemptOutcome:
             self.store.below(run_id).put(f"manifests/{step:012d}-1.json", b"{}")
             return outcome
 
@@ -338,7 +338,7 @@ def test_an_attempt_that_has_registered_and_not_yet_written_is_at_work_too(store
 
 
 def test_an_attempt_of_ours_that_died_on_another_machine_is_no_reason_to_wait(store: Folder, clock: Clock) -> None:
-    def die() -> Outcome:
+    def die() -> AttemptOutcome:
         begin_attempt(store.below(FIRST), {"started_at": utc_now(), "host": "there", "process": "x-1-2"})
         return LOST
 
@@ -351,9 +351,9 @@ def test_an_attempt_of_ours_that_died_on_another_machine_is_no_reason_to_wait(st
 
 
 def test_a_superseded_run_is_left_to_the_newer_attempt_until_that_is_stale(store: Folder, clock: Clock) -> None:
-    def take_over() -> Outcome:
+    def take_over() -> AttemptOutcome:
         leave_status(store.below(FIRST), STUDY.runs[0], "running", 100)
-        return Outcome("superseded", "attempt 2 has taken over")
+        return AttemptOutcome("superseded", "attempt 2 has taken over")
 
     def vanish() -> None:
         leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, seconds_ago=400)
@@ -482,11 +482,11 @@ def test_one_bad_machine_does_not_end_a_study_that_advances_elsewhere(store: Fol
 
 
 def test_a_machine_is_told_how_long_it_has_failed_until_it_trains_again(store: Folder, clock: Clock) -> None:
-    def fail() -> Outcome:
+    def fail() -> AttemptOutcome:
         clock.now += 10
         return NO_GPU
 
-    workers = FakeWorkers(clock, store, {FIRST: [fail, fail, Outcome("paused", host="bad"), PAUSED]}, slots=1)
+    workers = FakeWorkers(clock, store, {FIRST: [fail, fail, AttemptOutcome("paused", host="bad"), PAUSED]}, slots=1)
     driven(workers, replace(STUDY, runs=STUDY.runs[:1]))
     assert [task.failing.get("bad") for task in workers.tasks] == [None, 0.0, 10.0, None, None]
 
@@ -494,7 +494,7 @@ def test_a_machine_is_told_how_long_it_has_failed_until_it_trains_again(store: F
 def test_time_that_is_up_before_any_run_advanced_is_the_error_of_the_machine_or_the_store(
     store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> Outcome:
+    def fail() -> AttemptOutcome:
         clock.now += 3_500
         return NO_GPU
 
@@ -546,7 +546,7 @@ def test_a_store_that_refuses_the_first_look_is_an_error_at_once(
 
 @pytest.mark.parametrize(("function", "outcome"), [("quarantine", NOT_RETRYABLE), ("count_failure", FAILED)])
 def test_while_the_store_is_away_nothing_is_quarantined(
-    function: str, outcome: Outcome, store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    function: str, outcome: AttemptOutcome, store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status if function == "quarantine" else driver, function, away)
     workers = FakeWorkers(clock, store, {FIRST: [outcome, outcome, DONE]})
@@ -567,7 +567,7 @@ def test_whatever_the_attempts_do_each_run_ends_in_one_place_and_failures_end_on
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("offpiste.study.driver.time.monotonic", now)
         store = Folder(tmp_path_factory.mktemp("store"))
-        step = st.sampled_from([PAUSED, LOST, FAILED, NOT_RETRYABLE, Outcome("superseded"), GOES_ON, DONE])
+        step = st.sampled_from([PAUSED, LOST, FAILED, NOT_RETRYABLE, AttemptOutcome("superseded"), GOES_ON, DONE])
         script = {run.run_id: data.draw(st.lists(step, max_size=12)) for run in STUDY.runs}
         fails = {name: _is_quarantined(list(steps)) for name, steps in script.items()}
         workers = FakeWorkers(now, store, script, slots=data.draw(st.integers(1, 3)))
@@ -577,7 +577,7 @@ def test_whatever_the_attempts_do_each_run_ends_in_one_place_and_failures_end_on
         assert Marks(store, STUDY).done().keys() == {name for name, failed in fails.items() if not failed}
 
 
-def _is_quarantined(steps: list[Outcome | None]) -> bool:
+def _is_quarantined(steps: list[AttemptOutcome | None]) -> bool:
     """Return whether a run with these outcomes ends in quarantine, by the table: no attempt makes a checkpoint."""
     attempts = [step for step in steps if step is not None]
     failures = 0

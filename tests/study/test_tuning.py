@@ -22,7 +22,7 @@ from offpiste.run.loop import build_bonus
 from offpiste.seeding import stream
 from offpiste.study.plan import read_study
 from offpiste.study.trial import Trial, best_of
-from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
+from offpiste.study.tuning import GAME, SEEDS, Grid, calibrated, half_decades, rounded, typical_intrinsic
 from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import open_world
 
@@ -34,8 +34,11 @@ def test_settings_are_half_a_decade_apart_around_the_middle() -> None:
     assert rounded(0.031622) == 0.032
 
 
-def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_other_fifteen_betas() -> None:
-    counts, learns = grid_of("oracle"), grid_of("rnd", {"features": 8})
+def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_other_fifteen_betas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("offpiste.study.trial.calibrated", lambda _: 0.1)
+    counts, learns = Trial("oracle", (GAME,), 1).grid(), Trial("rnd", (GAME,), 1).grid()
     assert (len(counts.scales), counts.rates) == (15, ())
     assert (len(learns.scales), learns.rates) == (5, (0.0002, 0.00063, 0.002))
     assert counts.axes() == {"beta": {"setting": "bonus.scale", "values": list(counts.scales)}}
@@ -45,7 +48,7 @@ def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_oth
 def test_the_middle_beta_scales_the_median_intrinsic_reward_of_random_play_to_three_hundredths() -> None:
     typical = typical_intrinsic(BonusConfig(name="oracle"))
     assert typical == pytest.approx(1 / math.sqrt(25), rel=0.1)  # two thousand steps through some eighty cells
-    assert grid_of("oracle").middle == rounded(0.03 / typical)
+    assert Trial("oracle", (GAME,), 1).grid().middle == rounded(0.03 / typical)
 
 
 class Every:
@@ -114,7 +117,7 @@ def test_steps_count_after_the_warm_up_of_a_bonus() -> None:
 def test_a_bonus_that_mostly_pays_nothing_is_calibrated_by_what_it_pays() -> None:
     """The median of all steps would be zero; the first 500 do not count."""
     assert typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 5})) == 2.0
-    assert grid_of(f"{__name__}:Every", {"steps": 5}).middle == 0.015
+    assert Trial(f"{__name__}:Every", (GAME,), 1, {"steps": 5}).grid().middle == 0.015
 
 
 def test_a_bonus_that_pays_on_fewer_than_a_tenth_of_the_steps_is_refused_with_advice() -> None:
@@ -123,7 +126,7 @@ def test_a_bonus_that_pays_on_fewer_than_a_tenth_of_the_steps_is_refused_with_ad
     with pytest.raises(ConfigError, match=message):
         typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 11}))
     with pytest.raises(ConfigError, match=r"got \d+ of 1,500 with .*:FirstVisit"):
-        grid_of(f"{__name__}:FirstVisit")
+        calibrated(BonusConfig(f"{__name__}:FirstVisit"))
 
 
 def test_a_bonus_that_learns_is_calibrated_on_what_it_has_learned_from_the_replay() -> None:

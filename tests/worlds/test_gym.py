@@ -220,6 +220,17 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.load("gymnasium:MiniGrid-Unlock-v0")
 
 
+def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_says() -> None:
+    class HasNoFile(broken.GoodDrawn):
+        def __init__(self, render_mode: str | None = None) -> None:
+            raise OSError("there is no file of levels")
+
+    gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)
+    with pytest.raises(ConfigError, match=r"cannot open the world gymnasium:offpiste/HasNoFile-v0: OSError: there is"):
+        registry.load("gymnasium:offpiste/HasNoFile-v0")
+    del gymnasium.registry["offpiste/HasNoFile-v0"]
+
+
 def test_the_folder_of_a_run_is_a_path_of_readable_names() -> None:
     run = RunConfig(game="gymnasium:ALE/Pong-v5")
     assert run.run_id == "gymnasium.ALE.Pong-v5/epsilon_greedy/seed-0"

@@ -33,7 +33,7 @@ CONTROLS = (BLANK, PASSIVE)
 _ROOMS = ("four_rooms", "noisy_tv", *CONTROLS)
 FAMILIES = {world: "rooms" if world in _ROOMS else world for world in (*SMALL_WORLDS.games, *CONTROLS)}
 """By world; worlds on one map are one family."""
-EPISODIC = ("oracle_episodic", "e3b")
+EPISODIC = ("oracle_episodic", "e3b", "ride")
 """Methods that only pay within an episode. Deep Sea never revisits, so a choice there says nothing about them."""
 WITHOUT_BONUS = ("epsilon_greedy", "noisy_nets", "ez_greedy")
 """On Deep Sea they score 0 with any setting, so nothing is transferred from there; they have a default instead."""

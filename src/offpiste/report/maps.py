@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import matplotlib as mpl
 import numpy as np
@@ -32,7 +33,7 @@ DARKEST = 0.22
 COLOURS = mpl.colormaps["inferno"].resampled(256)
 _LEVELS = 12
 """Shades of a map on a page."""
-_SIDE, _ROOMS_SIDE = 132.0, 300.0
+_SIDE, _ROOMS_SIDE = 138.0, 300.0
 """Width of a map on a page, in pixels where there is room: the names of our methods stand above it in full."""
 _GAP = 1
 """Cells between two rooms."""
@@ -133,7 +134,9 @@ def game_maps(evidence: Evidence, game: str, found: Mapping[str, Visits]) -> Dra
         caption += " The white dot is the goal."
     if lays_out_rooms(game):
         caption += f" {rooms_caption(game)}"
-    return Drawing(f"{file_name(game, evidence.part)}_visits", title(game), caption, panels, 3 if lays_out_rooms(game) else 6)
+    return Drawing(
+        f"{file_name(game, evidence.part)}_visits", title(game), caption, panels, 3 if lays_out_rooms(game) else 6
+    )
 
 
 def rooms_caption(game: str) -> str:
@@ -218,20 +221,28 @@ def _panel(
     up: bool = False,
 ) -> Panel:
     y = Axis(0.0, float(rows)) if up else Axis(float(rows), 0.0)
-    height = 24.0 + side * min(2.0, rows / columns)
+    height = 24.0 + side * min(2.0, max(0.25, rows / columns))
     return Panel(name, tuple(marks), Axis(0.0, float(columns)), y, side + 2.0, height, method, note)
 
 
 def _ground(game: str, places: Iterable[Place]) -> tuple[list[Mark], Place]:
     """Return what lies below the visits, and columns and rows of the map."""
-    known = ground(game)
-    if known is not None:
-        free = known[0]
-        return [Squares([(int(x), int(y)) for y, x in np.argwhere(free)], UNVISITED)], (free.shape[1], free.shape[0])
+    free = _free(game)
+    if free is not None:
+        return [free[0]], free[1]
     visited = [*places]
     columns, rows = (max((place[axis] for place in visited), default=0) + 1 for axis in (0, 1))
-    columns, rows = max(columns, rows // 4, 1), max(rows, columns // 4, 1)
     return [Squares([(0, 0)], UNVISITED, (columns, rows))], (columns, rows)
+
+
+@lru_cache
+def _free(game: str) -> tuple[Squares, Place] | None:
+    """Return the ground of a small world, which many maps share, and its columns and rows."""
+    known = ground(game)
+    if known is None:
+        return None
+    rows, columns = known[0].shape
+    return Squares([(int(x), int(y)) for y, x in np.argwhere(known[0])], UNVISITED), (columns, rows)
 
 
 def _squares(found: Mapping[Place, float]) -> list[Mark]:

@@ -35,9 +35,7 @@ from offpiste.report.panels import (
 _SHARES = ((0.0, "0%"), (0.5, "50%"), (1.0, "100%"))
 
 
-def overview_figures(
-    evidence: Evidence, found: Sequence[Aggregate], alike: Sequence[Correlation]
-) -> Iterator[Drawing]:
+def overview_figures(evidence: Evidence, found: Sequence[Aggregate], alike: Sequence[Correlation]) -> Iterator[Drawing]:
     """Yield those drawings across games of which there is anything to draw."""
     if found:
         yield aggregate_figure(evidence, found)

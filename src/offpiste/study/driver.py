@@ -35,7 +35,7 @@ from offpiste.study import status
 from offpiste.study.marks import Marks, read_status
 from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
-from offpiste.study.task import Outcome, Task, stop_seconds
+from offpiste.study.task import AttemptOutcome, Task, stop_seconds
 from offpiste.study.timing import TimeLeft, Walltime
 from offpiste.study.tries import count_failure
 from offpiste.study.workers import Pulse, Workers
@@ -263,7 +263,7 @@ class _Driver:
                 outcome = replace(outcome, error=f"it made no step in {HUNG_LOOKS} looks, a minute apart")
             self._act_on(run_id, outcome)
 
-    def _act_on(self, run_id: str, outcome: Outcome) -> None:
+    def _act_on(self, run_id: str, outcome: AttemptOutcome) -> None:
         if outcome.state != "machine":
             self._failing.pop(outcome.host, None)
         if outcome.state in ("finished", "paused"):
@@ -291,7 +291,7 @@ class _Driver:
         self._marks.mark_done(run_id)
         self.log(f"{run_id} is done, {len(self.done)} of {len(self._runs)}")
 
-    def _count_failure(self, run_id: str, outcome: Outcome) -> None:
+    def _count_failure(self, run_id: str, outcome: AttemptOutcome) -> None:
         try:
             tries = count_failure(self._store.below(run_id))
         except StoreError as error:  # which may be why the run failed
@@ -303,7 +303,7 @@ class _Driver:
         self.log(f"{run_id} failed, next try {tries.soon}: {outcome.error}")
         self.ready_at[run_id] = time.monotonic() + tries.delay
 
-    def _quarantine(self, run_id: str, outcome: Outcome) -> None:
+    def _quarantine(self, run_id: str, outcome: AttemptOutcome) -> None:
         try:
             source = self.study.source_of(self._runs[run_id])
             status.quarantine(self._store.below(run_id), outcome.error, outcome.details, source)
@@ -320,7 +320,7 @@ class _Driver:
         self.ready_at[run_id] = now + HELD_SECONDS
         self._store_failing = (self._store_failing or (now, ""))[0], str(error)
 
-    def _note_machine_error(self, run_id: str, outcome: Outcome) -> None:
+    def _note_machine_error(self, run_id: str, outcome: AttemptOutcome) -> None:
         self.log(f"{run_id} was not started, which counts as no try: {outcome.error}")
         self._failing.setdefault(outcome.host, time.monotonic())
         self._machine_errors.append(outcome.error)

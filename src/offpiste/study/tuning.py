@@ -11,7 +11,6 @@ The published constants are from grids by an earlier rule, in studies/small_worl
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -68,14 +67,6 @@ class Grid:
         sign = 1 if best == self.scales[-1] else -1
         added = (rounded(best * _HALF_DECADE ** (sign * step)) for step in range(1, _EXTENDED_BY + 1))
         return Grid(tuple(sorted(added)), self.rates)
-
-
-def grid_of(bonus: str, options: Mapping[str, Any] | None = None) -> Grid:
-    """Return the grid of a bonus, from its intrinsic rewards in random play. Imports torch; takes seconds."""
-    from offpiste.bonuses.registry import options_of
-
-    config = BonusConfig(name=bonus, options=dict(options or {}))
-    return grid_around(calibrated(config), getattr(options_of(config), RATE, None))
 
 
 def grid_around(middle: float, rate: float | None) -> Grid:

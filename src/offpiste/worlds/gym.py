@@ -75,7 +75,7 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.np_random = generator
         self._environment, self._family = opened.environment, opened.family
         self._own = opened.environment.unwrapped
-        space = opened.environment.action_space
+        space = getattr(opened.environment, "action_space", None)
         if not isinstance(space, gymnasium.spaces.Discrete) or space.n > _MAX_ACTIONS:
             raise ConfigError(
                 f"the actions of {name} must be a Discrete of <= {_MAX_ACTIONS:,}, got {space}; wrap the environment "
@@ -84,8 +84,10 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._first_action, self.action_count = int(space.start), int(space.n)
         self.action_space = gymnasium.spaces.Discrete(self.action_count)
         self.observation_space = gymnasium.spaces.Box(0, 255, self.state_shape, np.uint8)
-        self._max_steps = min(config.episode_frames, opened.max_steps or config.episode_frames)
-        self._shows_image = _is_image(opened.environment.observation_space)
+        self.max_steps = min(config.episode_frames, opened.max_steps or config.episode_frames)
+        """Of the environment, after which an episode is truncated; its own limit may be lower."""
+        self._observations = getattr(opened.environment, "observation_space", None)
+        self._shows_image = _is_image(self._observations)
         self._position = self._position_of()
         self.can_snapshot = all(callable(getattr(self._own, name, None)) for name in ("snapshot", "restore"))
         """Whether the environment offers its own state."""
@@ -139,7 +141,7 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
                 self._held_action = int(action)
             observation, reward, terminated, truncated, _ = self._act(self._held_action)
             total += float(reward)
-            truncated = bool(truncated) or len(self._actions) >= self._max_steps
+            truncated = bool(truncated) or len(self._actions) >= self.max_steps
             if terminated or truncated:
                 break
         self._push_frame(observation)
@@ -147,7 +149,7 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def render(self) -> Any:
         """Return what the environment draws in colour, [height, width, 3]; the newest frame where it draws nothing."""
-        drawn = self._environment.render() if self._environment.render_mode == self.render_mode else None
+        drawn = self._drawn() if self._environment.render_mode == self.render_mode else None
         if not isinstance(drawn, np.ndarray) or drawn.ndim != 3 or drawn.shape[2] != 3:
             drawn = np.repeat(self._stack[-1][:, :, None], 3, axis=2)
         return drawn
@@ -163,7 +165,13 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
             "generator": generator_state(self.np_random),
         }
         if self.can_snapshot and self._seed is not None:
-            saved["own"] = np.frombuffer(self._own.snapshot(), np.uint8)  # type: ignore[attr-defined]
+            own = self._own.snapshot()  # type: ignore[attr-defined]
+            if not isinstance(own, bytes):
+                raise ConfigError(
+                    f"snapshot() of {self.name} must return bytes, got {kind_of(own)}; leave out snapshot() and "
+                    "restore() to be restored by a replay of the episode"
+                )
+            saved["own"] = np.frombuffer(own, np.uint8)
         return arrays.pack(saved)
 
     def restore(self, snapshot: bytes) -> None:
@@ -218,17 +226,26 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         if self._family is not None and self._family.frame is not None:
             image: Any = self._family.frame(self._own, observation)
         else:
-            image = observation if self._shows_image else self._environment.render()
+            image = observation if self._shows_image else self._drawn()
         if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim not in (2, 3):
             seen = f"{image.dtype} {list(image.shape)}" if isinstance(image, np.ndarray) else kind_of(image)
+            origin = (
+                "" if self._shows_image else f" from render(), for its observations are {self._observations!s:.100}"
+            )
             raise ConfigError(
-                f"the frame of {self.name} must be an array uint8 [height, width] or [height, width, 3], got {seen}; "
-                "let it have observations like that, or a render mode rgb_array in which render() draws them"
+                f"the frame of {self.name} must be an array uint8 [height, width] or [height, width, 3], got {seen}"
+                f"{origin}; let it have observations like that, or a render mode rgb_array in which render() draws them"
             )
         if image.ndim == 3:
             image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.shape[2] == 3 else image[:, :, 0]
         size = self.config.frame_size
         return np.asarray(cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA), np.uint8)
+
+    def _drawn(self) -> Any:
+        try:
+            return self._environment.render()
+        except NotImplementedError:  # as gymnasium.Env has it
+            return None
 
     def _position_of(self) -> Callable[[], tuple[int, int, int]] | None:
         own = getattr(self._own, "position", None)
@@ -284,6 +301,8 @@ def _registered(environment: str) -> Opened:
             f"cannot open {wanted}: {error} If another package registers it, install that, and name it too, as in "
             f"{GYMNASIUM}:package:{environment}"
         ) from error
+    except Exception as error:  # of the environment's own code
+        raise ConfigError(f"cannot open {wanted}: {type(error).__name__}: {error}") from error
     return Opened(made, spec.max_episode_steps, family)
 
 
@@ -307,7 +326,7 @@ def _own(name: str) -> Opened:
     except Exception as error:
         raise ConfigError(
             f"{name} cannot be made: {type(error).__name__}: {error}; it is called without arguments, but "
-            "for render_mode where it takes that"
+            "for render_mode where it takes that; where it needs others, name a function that returns it made"
         ) from error
     if not isinstance(made, gymnasium.Env):
         raise ConfigError(f"{name} must make a gymnasium.Env, got {kind_of(made)}; let the class inherit from it")

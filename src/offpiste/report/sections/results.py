@@ -13,6 +13,7 @@ from offpiste.report import comparison_tables, figures, maps, overviews, profile
 from offpiste.report.look import file_name, looks
 from offpiste.report.material import Material
 from offpiste.report.panels import Dots, Drawing, Line, Mark, bar, number, rows
+from offpiste.report.run_pages import page_name
 from offpiste.report.section import Custom, Figure, Files, Fold, Heading, Part, Section, Shown, Words
 from offpiste.report.sentences import part_of
 from offpiste.worlds.games import GAMES
@@ -153,8 +154,6 @@ def _run_links(material: Material) -> list[tuple[str, str, list[tuple[int, str]]
     found: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for run in material.evidence.runs:
         if run.name in material.pages:
-            from offpiste.report.run_pages import page_name
-
             found.setdefault((title(run.game), label(run.method)), []).append((run.seed, page_name(run)))
     return [(game, method, sorted(links)) for (game, method), links in found.items()]
 
