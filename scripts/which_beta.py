@@ -46,7 +46,7 @@ FOLDER = ROOT / "studies" / "which_beta"
 PUBLISHED = ROOT / "results" / "small_worlds"
 BUNDLES = ROOT / "results" / "which_beta"
 TUNING = tuple(ROOT / "studies" / f"small_worlds_tuning{part}.toml" for part in ("", "_extended"))
-_AS_RND = ("e3b", "noveld", "ngu", "disagreement", "ride", "e3b_rnd")
+_AS_RND = ("e3b", "noveld", "ngu", "disagreement", "ride", "e3b_rnd", "cfn")
 SECONDS = {"pixelcnn": 48.0} | dict.fromkeys(("icm", "rnd", "rnd_released", *_AS_RND), 76.0)
 """Of a mean run of the suite on one core, as measured in the first edition; 24 for any other method. Later bonuses are
 not measured and count as RND."""

@@ -42,6 +42,7 @@ ALSO = {
     "disagreement": {Check.LEARN, Check.PAYS_FOR},
     "ride": {Check.LEARN},
     "e3b_rnd": {Check.LEARN},
+    "cfn": {Check.LEARN, Check.PAYS_FOR},
 }
 """What else applies to a bonus. A step from a new to a known frame begins an episode, where NGU pays nothing."""
 LEARNED = ("pixelcnn", "icm", "rnd", "rnd_released", *ALSO)
@@ -280,6 +281,7 @@ def test_a_quick_check_does_not_fail_what_may_only_be_slow() -> None:
         broken.GoodProduct,
         broken.GoodReplayPredictor,
         broken.GoodSampler,
+        broken.GoodWeightedSampler,
     ],
 )
 def test_a_full_check_passes_what_is_right(kind: type[Any]) -> None:

@@ -173,7 +173,7 @@ def test_what_a_stage_lacks_is_named() -> None:
 def test_bonuses_that_nobody_tuned_get_what_every_bonus_got_on_deep_sea() -> None:
     study = read_study(STUDIES / "which_beta" / "zoo_0_tuning.toml")
     assert {(run.game, run.seed) for run in study.runs} == {("deep_sea_12", seed) for seed in range(100, 105)}
-    tuned = ("noveld", "ngu", "disagreement", "e3b_rnd")
+    tuned = ("noveld", "ngu", "disagreement", "e3b_rnd", "cfn")
     for method in tuned:
         settings = {(r.bonus.scale, r.bonus.options["learning_rate"]) for r in study.runs if r.method == method}
         constants = METHODS[method].constants[SMALL_WORLDS]

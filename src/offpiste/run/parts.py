@@ -8,6 +8,7 @@ from offpiste.bonuses.base import Bonus, Context
 from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
 from offpiste.seeding import stream
+from offpiste.types import Batch, Weights
 from offpiste.worlds.base import World
 
 
@@ -34,6 +35,14 @@ def build_bonus(
 ) -> Bonus | None:
     """Return the untrained bonus of a run, which may sample from the replay, or None where it has none."""
     stack, height, width = world.state_shape
+
+    def sample(batch_size: int, weights: Weights | None = None) -> Batch | None:
+        if replay is None:
+            return None
+        if weights is None:
+            return replay.sample_uniformly(batch_size, generator)
+        return replay.sample_weighted(batch_size, generator, weights)
+
     context = Context(
         config.game,
         world.action_count,
@@ -45,6 +54,6 @@ def build_bonus(
         return_steps=config.agent.return_steps,
         min_history_steps=config.agent.min_history_steps,
         run_steps=config.frames // config.world.frame_skip,
-        sample=lambda batch_size: None if replay is None else replay.sample_uniformly(batch_size, generator),
+        sample=sample,
     )
     return build(config.bonus, context)
