@@ -50,6 +50,7 @@ METHODS_THEN = {
     "disagreement": ("97d078a1d7e7", "03205cb1d14d"),
     "ride": ("4cfab400bbc5", "8ba40d739a85"),
     "e3b_rnd": ("1572c42c74b7", "82abb171876c"),
+    "cfn": ("64b99c0ea389", "362503ac6cf8"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {

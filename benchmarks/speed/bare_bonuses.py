@@ -262,6 +262,33 @@ def e3b_rnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None
     return step
 
 
+def cfn(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of CFN: a frame through two networks, and before every fourth a step on 128 frames."""
+    network, prior = (random_features(0, features=20) for _ in range(2))
+    _begin_like(network, like, "network/")
+    _begin_like(prior, like, "prior/")
+    optimizer = torch.optim.Adam(network.parameters(), 1e-4, fused=True)
+    frames = torch.from_numpy(np.stack([transition.frame for transition in recorded]))[:, None]
+    flips = torch.randint(2, (len(recorded), 20), generator=torch.Generator().manual_seed(0)) * 2.0 - 1
+
+    def outputs(chosen: Tensor) -> Tensor:
+        x = (chosen / 255).contiguous(memory_format=torch.channels_last)
+        with torch.no_grad():
+            fixed = prior(x)
+        return network(x) + fixed  # type: ignore[no-any-return]
+
+    def step(index: int) -> None:
+        if index % 4 == 0:
+            rows = [(index + 7 * row) % len(recorded) for row in range(128)]
+            optimizer.zero_grad()
+            functional.mse_loss(outputs(frames[rows]), flips[rows]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        with torch.no_grad():
+            outputs(frames[index : index + 1]).square().mean()
+
+    return step
+
+
 def _forward_model(features: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(features + ACTIONS, 256), nn.ReLU(), nn.Linear(256, features))
 

@@ -274,6 +274,17 @@ METHODS = {
         bonus_class="offpiste.bonuses.e3b_rnd:E3bRnd",
         checkpoint_mb={"atari": 85.0, SMALL_WORLDS: 6.7},
     ),
+    "cfn": Method(
+        "CFN",
+        constants={
+            "atari": BonusConfig(name="cfn", scale=0.01),
+            SMALL_WORLDS: BonusConfig(name="cfn", options={"learning_rate": 1e-3, "batch_size": 64}, scale=0.12),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.cfn:Cfn",
+        # on Atari 6 of it for the million entries that the replay holds
+        checkpoint_mb={"atari": 11.0, SMALL_WORLDS: 1.5},
+    ),
 }
 """Every method by name, in the order of all lists, tables and figures: the paper's first."""
 

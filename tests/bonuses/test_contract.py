@@ -45,6 +45,7 @@ ALSO = {
     "disagreement": {Check.LEARN, Check.PAYS_FOR},
     "ride": {Check.LEARN},
     "e3b_rnd": {Check.LEARN},
+    "cfn": {Check.LEARN, Check.PAYS_FOR},
 }
 """What else applies to a bonus. A step from a new to a known frame begins an episode, where NGU pays nothing."""
 LATER = [name for name, row in METHODS.items() if row.source == BY_RULE]
@@ -328,6 +329,7 @@ def test_a_quick_check_does_not_fail_what_may_only_be_slow() -> None:
         broken.GoodProduct,
         broken.GoodReplayPredictor,
         broken.GoodSampler,
+        broken.GoodWeightedSampler,
     ],
 )
 def test_a_full_check_passes_what_is_right(kind: type[Any]) -> None:

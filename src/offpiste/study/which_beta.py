@@ -54,6 +54,7 @@ PARTS = {
 """Methods by part. A part has files and a store of its own: NoisyNets' step size belongs to the protocol, and a report
 does not mix protocols."""
 ALSO_ON_INVERSE_DYNAMICS = ("disagreement", "ride", "e3b_rnd")
+ALSO_ON_APPEARANCE = ("cfn",)
 """Of those that no finding names."""
 
 Grid = Mapping[Point, Mapping[str, Any]]
@@ -179,7 +180,10 @@ def stage_1(grids: Grids, tuned: Mapping[str, Collection[Key]]) -> dict[str, Con
     ]
     beside = [
         arm
-        for world, methods in ((BLANK, ON_APPEARANCE), (PASSIVE, (*ON_INVERSE_DYNAMICS, *ALSO_ON_INVERSE_DYNAMICS)))
+        for world, methods in (
+            (BLANK, (*ON_APPEARANCE, *ALSO_ON_APPEARANCE)),
+            (PASSIVE, (*ON_INVERSE_DYNAMICS, *ALSO_ON_INVERSE_DYNAMICS)),
+        )
         for method in methods
         if method in grids
         for arm in arms(method, grids[method], list(grids[method]), [world])
