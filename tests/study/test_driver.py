@@ -450,6 +450,17 @@ def test_a_run_without_a_step_in_thirty_looks_is_killed_and_has_failed(
     assert workers.started.count(FIRST) == (1 if moves else 2)
 
 
+def test_a_run_whose_news_the_store_refuses_is_not_taken_for_hung(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "check_writable", away)  # as Ray knows of steps by the store alone
+    workers = FakeWorkers(clock, store, {FIRST: [GOES_ON] * int(LOOK_SECONDS * (HUNG_LOOKS + 5))}, slots=1)
+    workers.steps = lambda _: 7
+    log = driven(workers, replace(STUDY, runs=STUDY.runs[:1]))[2]
+    assert f"{FIRST} makes no step, or the store takes no news of it: away" in log
+    assert workers.started == [FIRST]
+
+
 def test_a_machine_that_slept_for_a_day_kills_no_healthy_run(store: Folder, clock: Clock) -> None:
     def sleep() -> None:
         clock.now += 86_400
@@ -527,10 +538,57 @@ def test_a_store_that_fails_for_an_hour_is_an_error(
         patch.setattr(driver, "read_status", lambda *_, **__: list(found))
         patch.setattr(status, "read_one", sometimes)
         if ends:
-            with pytest.raises(StoreError, match="no run could be started for 60 minutes: away"):
+            with pytest.raises(StoreError, match="no run has advanced for 60 minutes: away"):
                 driven(workers)
         else:
             assert driven(workers)[0] == (3, 0, 0)
+
+
+def test_a_store_that_is_read_but_refuses_what_is_written_for_an_hour_is_an_error(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "count_failure", away)
+    monkeypatch.setattr(status, "quarantine", away)
+    workers = FakeWorkers(clock, store, {run_id: [FAILED] * 1_000 for run_id in (FIRST, SECOND, THIRD)})
+    with pytest.raises(StoreError, match="no run has advanced for 60 minutes: away"):
+        driven(workers)
+    assert clock.now < 1_000 + 3_600 + 60
+
+
+def test_a_store_that_failed_once_is_no_error_while_somebody_else_advances(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work, tries = status.at_work, [0]
+
+    def look(folder: Folder, newest: str) -> status.AtWork | None:
+        tries[0] += 1
+        if tries[0] == 1:
+            raise StoreError("away")
+        leave_status(folder, STUDY.runs[0], "finished" if clock.now > 6_000 else "running", 400)
+        return at_work(folder, newest)
+
+    monkeypatch.setattr(status, "at_work", look)
+    assert driven(FakeWorkers(clock, store), replace(STUDY, runs=STUDY.runs[:1]))[0] == (1, 0, 0)
+
+
+def test_a_run_whose_process_has_ended_while_the_store_fails_is_asked_for_every_half_minute(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, process=this_process())
+    read_one, calls = status.read_one, [0]
+
+    def once(*arguments: Any, **named: Any) -> status.RunStatus:
+        calls[0] += 1
+        return read_one(*arguments, **named) if calls[0] == 1 else away()
+
+    found = [read_one(store, run) for run in STUDY.runs[:1]]
+    monkeypatch.setattr(driver, "read_status", lambda *_, **__: found)
+    monkeypatch.setattr(status, "read_one", once)
+    monkeypatch.setattr(driver, "has_ended", lambda _: True)
+    workers = FakeWorkers(clock, store)
+    with pytest.raises(StoreError):
+        driven(workers, replace(STUDY, runs=STUDY.runs[:1]))
+    assert calls[0] <= 3_600 / 30 + 3
 
 
 def test_a_store_that_refuses_the_first_look_is_an_error_at_once(

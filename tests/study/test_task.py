@@ -131,6 +131,7 @@ def test_a_missing_device_is_an_error_of_the_machine_and_counts_as_no_try(store:
     found = performed(store, settings=to_dict(on_gpu))
     assert found.state == "machine"
     assert "machine.device must be cpu or one of" in found.error
+    assert count_attempt(store.below(RUN.run_id)).attempts == 1  # the first that is counted
 
 
 def test_a_bonus_that_cannot_be_imported_here_or_has_another_file_here_is_an_error_of_the_machine(

@@ -37,7 +37,7 @@ from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
 from offpiste.study.task import AttemptOutcome, Task, stop_seconds
 from offpiste.study.timing import TimeLeft, Walltime
-from offpiste.study.tries import count_failure
+from offpiste.study.tries import check_writable, count_failure
 from offpiste.study.workers import Pulse, Workers
 
 POLL_SECONDS = 1.0
@@ -147,7 +147,7 @@ class _Driver:
         self._failing: dict[str, float] = {}
         """Since when machines have failed, by name."""
         self._store_failing: tuple[float, str] | None = None
-        """Since when the store has failed, and how."""
+        """Since when the store has failed, and how, while no run advanced and no failure could be counted."""
 
     # What there is
 
@@ -223,12 +223,12 @@ class _Driver:
         if isinstance(found, StoreError):
             self._hold_while_store_fails(run_id, "cannot be read", found)
             return
-        self._store_failing = None
         held_before, (seen, newest, elsewhere) = self._held_by.pop(run_id, None), found
         if elsewhere and seen.state in ("running", "stale", "waiting"):
             if held_before is None:
                 self.log(f"{run_id} {elsewhere.note}")
             self._held_by[run_id] = elsewhere.process
+            self._store_failing = None  # it takes the news of somebody
             self.ready_at[run_id] = time.monotonic() + HELD_SECONDS
             return
         self._sort(seen)
@@ -297,6 +297,7 @@ class _Driver:
         except StoreError as error:  # which may be why the run failed
             self._hold_while_store_fails(run_id, f"failed ({outcome.error}), which could not be counted", error)
             return
+        self._store_failing = None
         if tries.in_vain:
             self._quarantine(run_id, outcome)
             return
@@ -310,6 +311,7 @@ class _Driver:
         except StoreError as error:  # which may be why the run failed
             self._hold_while_store_fails(run_id, f"failed ({outcome.error}) and could not be quarantined", error)
             return
+        self._store_failing = None
         del self.ready_at[run_id]
         self.quarantined.add(run_id)
         self.log(f"{run_id} is quarantined: {outcome.error}")
@@ -317,6 +319,7 @@ class _Driver:
     def _hold_while_store_fails(self, run_id: str, what: str, error: StoreError) -> None:
         now = time.monotonic()
         self.log(f"{run_id} {what}: {error}")
+        self._held_by.pop(run_id, None)  # or it would be asked for at once, again and again
         self.ready_at[run_id] = now + HELD_SECONDS
         self._store_failing = (self._store_failing or (now, ""))[0], str(error)
 
@@ -328,6 +331,7 @@ class _Driver:
     def _note_advance(self) -> None:
         self._advanced = True
         self._machine_errors = []
+        self._store_failing = None
 
     # What goes on
 
@@ -344,10 +348,20 @@ class _Driver:
                 self._note_advance()
             self._still[run_id] = 0 if made else self._still.get(run_id, 0) + 1
             if self._still[run_id] == HUNG_LOOKS:
-                self.workers.kill(run_id)
+                self._kill_hung(run_id)
             self._longest_pause = max(self._longest_pause, pulse.longest_pause)
         self._take_up_lifted()
         self.log(self.summary_line())
+
+    def _kill_hung(self, run_id: str) -> None:
+        """Kill a run that makes no step, unless the store, by which Ray knows of its steps, takes no news of it."""
+        try:
+            check_writable(self._store.below(run_id))
+        except StoreError as error:
+            self._still[run_id] = 0
+            self.log(f"{run_id} makes no step, or the store takes no news of it: {error}")
+        else:
+            self.workers.kill(run_id)
 
     def _take_up_lifted(self) -> None:
         for run_id in sorted(self.quarantined):
@@ -399,7 +413,7 @@ class _Driver:
             since, error = self._store_failing
             seconds = time.monotonic() - since
             if in_vain or (self.reason is None and seconds > FAILING_SECONDS):
-                raise StoreError(f"no run could be started for {seconds / 60:.0f} minutes: {error}")
+                raise StoreError(f"no run has advanced for {seconds / 60:.0f} minutes: {error}")
 
     def summary_line(self) -> str:
         """Return how many runs are in which state, and the time left, as one line; each run is in one."""

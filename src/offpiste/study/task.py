@@ -10,6 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ from offpiste.errors import (
     MachineError,
     NotFinite,
     RunMismatch,
+    StoreError,
     Superseded,
 )
 from offpiste.parsing import from_dict
@@ -31,7 +33,7 @@ from offpiste.store.finished import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results
-from offpiste.study.tries import MAX_ATTEMPTS, count_attempt, note_start
+from offpiste.study.tries import MAX_ATTEMPTS, count_attempt, note_start, uncount_attempt
 
 if TYPE_CHECKING:
     from offpiste.run.progress import Progress
@@ -158,7 +160,12 @@ def _attempt(task: Task, report: Callable[["Progress"], None]) -> AttemptOutcome
         return AttemptOutcome("superseded", elsewhere.note)
     note_start(folder)
     _load_code(run, task.bonus_source)
-    return attempt_of_study(run, folder, task.keep, report, accept_version=task.accept_version)
+    accept = task.accept_version
+    outcome = outcome_of(lambda: attempt_of_study(run, folder, task.keep, report, accept_version=accept))
+    if outcome.state == "machine":
+        with suppress(StoreError):
+            uncount_attempt(folder)
+    return outcome
 
 
 def _load_code(run: RunConfig, bonus_source: str | None) -> None:
