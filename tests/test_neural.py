@@ -154,12 +154,15 @@ def test_before_its_first_step_adam_has_no_arrays_and_loading_none_forgets_all()
 @each_dtype
 def test_adam_has_the_bits_and_the_arrays_of_that_of_torch(dtype: torch.dtype) -> None:
     usual, ours = networks = [network(0, dtype) for _ in range(2)]
-    adams = torch.optim.Adam(usual.parameters(), 1e-2, eps=1e-4, fused=True), Adam(ours.parameters(), 1e-2, 1e-4)
+    adams: tuple[Adam | torch.optim.Adam, ...] = (
+        torch.optim.Adam(usual.parameters(), 1e-2, eps=1e-4, fused=True),
+        Adam(ours.parameters(), 1e-2, 1e-4),
+    )
     for seed in range(30):
         for made, optimizer in zip(networks, adams, strict=True):
             differentiate(made, optimizer, seed)
             if seed % 3 == 0:  # before its first step, too
-                made.convolution.bias.grad = None  # a parameter without a gradient is left as it is
+                list(made.parameters())[1].grad = None  # a parameter without a gradient is left as it is
             optimizer.step()
         found = [save_module(made, optimizer) for made, optimizer in zip(networks, adams, strict=True)]
         assert list(found[0]) == list(found[1])

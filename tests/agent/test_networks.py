@@ -100,6 +100,7 @@ def test_a_same_convolution_is_the_plain_sum_over_a_padded_frame(
     convolution = SameConvolution(2, 3, kernel, stride, size)
     weight = generator.normal(size=(3, 2, kernel, kernel)).astype(np.float32)
     bias = generator.normal(size=3).astype(np.float32)
+    assert convolution.convolution.bias is not None
     with torch.no_grad():
         convolution.convolution.weight.copy_(torch.from_numpy(weight))
         convolution.convolution.bias.copy_(torch.from_numpy(bias))

@@ -225,7 +225,7 @@ def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_say
         def __init__(self, render_mode: str | None = None) -> None:
             raise OSError("there is no file of levels")
 
-    gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)
+    gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"cannot open the world gymnasium:offpiste/HasNoFile-v0: OSError: there is"):
         registry.load("gymnasium:offpiste/HasNoFile-v0")
     del gymnasium.registry["offpiste/HasNoFile-v0"]
