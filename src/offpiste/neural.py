@@ -35,9 +35,8 @@ class SameConvolution(nn.Module):
         super().__init__()
         pads = [same_padding(length, kernel, stride) for length in size]
         even = all(before == after for before, after in pads)
-        padding = tuple(before for before, _ in pads) if even else 0
-        self.convolution = Conv2d(inputs, outputs, kernel, stride, padding)
         (top, bottom), (left, right) = pads
+        self.convolution = Conv2d(inputs, outputs, kernel, stride, (top, left) if even else 0)
         self.pad = nn.Identity() if even else nn.ZeroPad2d((left, right, top, bottom))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -65,7 +64,8 @@ class Adam:
     """
 
     def __init__(self, parameters: Iterable[Tensor], learning_rate: float, epsilon: float) -> None:
-        self.param_groups = [{"params": list(parameters), "fused": True}]
+        self._parameters = list(parameters)
+        self.param_groups: list[dict[str, Any]] = [{"params": self._parameters, "fused": True}]
         self._learning_rate = learning_rate
         self._epsilon = epsilon
         self._state: dict[int, dict[str, Tensor]] = {}
@@ -93,7 +93,7 @@ class Adam:
         torch._foreach_add_(counts, 1)
         torch._fused_adam_(
             list(updated.values()),
-            [parameter.grad for parameter in updated.values()],
+            [each.grad for each in updated.values() if each.grad is not None],
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [],
@@ -121,10 +121,6 @@ class Adam:
             for index, values in state_dict["state"].items()
             for parameter in [self._parameters[index]]
         }
-
-    @property
-    def _parameters(self) -> list[Tensor]:
-        return self.param_groups[0]["params"]
 
 
 def scale_pixels(frames: Tensor, dtype: torch.dtype) -> Tensor:
