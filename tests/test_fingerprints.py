@@ -46,9 +46,11 @@ METHODS_THEN = {
     "noveld": ("5d7e4f5d15e1", "3c9e39fd99f8"),
     "ngu": ("c3c0eddaccf5", "f86ffc49827f"),
     "rnd_full": ("35f7ca01c007", "5fb0e928cec1"),
+    "drnd": ("56fc3bded7cf", "74d4c661a25b"),
     "disagreement": ("97d078a1d7e7", "03205cb1d14d"),
     "ride": ("4cfab400bbc5", "8ba40d739a85"),
     "e3b_rnd": ("1572c42c74b7", "82abb171876c"),
+    "cfn": ("64b99c0ea389", "362503ac6cf8"),
 }
 OWN = base_run("deep_sea_10", bonus="simhash:SimHash")
 OTHER: dict[str, Any] = {

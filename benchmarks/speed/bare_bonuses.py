@@ -125,6 +125,26 @@ def rnd_full(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], Non
     return _rnd(_normalised(recorded), like, learning_rate=1e-4, padded=False)
 
 
+def drnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of DRND: through five random networks and the predictor, back through that, Adam."""
+    frames = _normalised(recorded)
+    targets = nn.ModuleList(random_features(0, padded=False) for _ in range(5))
+    predictor = random_features(2, padded=False)
+    _begin_like(targets, like, "targets/")
+    _begin_like(predictor, like, "predictor/")
+    optimizer = torch.optim.Adam(predictor.parameters(), 1e-4, eps=1e-5, fused=True)
+
+    def step(index: int) -> None:
+        frame = frames[index : index + 1]
+        with torch.no_grad():
+            wanted = torch.cat([target(frame) for target in targets])
+        optimizer.zero_grad()
+        functional.mse_loss(predictor(frame)[0], wanted[index % 5]).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
+
+
 def _rnd(
     frames: Tensor,
     like: Bonus,
@@ -238,6 +258,33 @@ def e3b_rnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None
     def step(index: int) -> None:
         of_episode(index)
         of_run(index)
+
+    return step
+
+
+def cfn(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of CFN: a frame through two networks, and before every fourth a step on 128 frames."""
+    network, prior = (random_features(0, features=20) for _ in range(2))
+    _begin_like(network, like, "network/")
+    _begin_like(prior, like, "prior/")
+    optimizer = torch.optim.Adam(network.parameters(), 1e-4, fused=True)
+    frames = torch.from_numpy(np.stack([transition.frame for transition in recorded]))[:, None]
+    flips = torch.randint(2, (len(recorded), 20), generator=torch.Generator().manual_seed(0)) * 2.0 - 1
+
+    def outputs(chosen: Tensor) -> Tensor:
+        x = (chosen / 255).contiguous(memory_format=torch.channels_last)
+        with torch.no_grad():
+            fixed = prior(x)
+        return network(x) + fixed  # type: ignore[no-any-return]
+
+    def step(index: int) -> None:
+        if index % 4 == 0:
+            rows = [(index + 7 * row) % len(recorded) for row in range(128)]
+            optimizer.zero_grad()
+            functional.mse_loss(outputs(frames[rows]), flips[rows]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        with torch.no_grad():
+            outputs(frames[index : index + 1]).square().mean()
 
     return step
 

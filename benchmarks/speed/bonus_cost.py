@@ -31,7 +31,7 @@ from benchmarks.shared.recording import random_play
 from benchmarks.shared.warm_loop import GREEDY, warm_loop
 from benchmarks.speed import bare_bonuses
 from offpiste import arrays
-from offpiste.bonuses.base import Batch, Bonus, LearningBonus, Transition
+from offpiste.bonuses.base import Batch, Bonus, LearningBonus, Transition, Weights
 from offpiste.bonuses.contract.play import sampled
 from offpiste.config import AgentConfig, ExplorationConfig, MachineConfig, RunConfig
 from offpiste.methods import METHODS
@@ -58,7 +58,8 @@ def main() -> int:
     options = measured.parse(parser)
     prepare(MachineConfig())
     rounds, settled = (3, 0) if options.quick else (15, SETTLED_UPDATES)
-    bonuses = {name: make_bonus(name, GAME) for name in BONUSES}
+    replay = Recorded()
+    bonuses = {name: make_bonus(name, GAME, replay.sample) for name in BONUSES}
     grow(bonuses["cts"], options.cts_frames or (2_000 if options.quick else 100_000))
 
     inside = InsideTheLoop()
@@ -74,11 +75,14 @@ def main() -> int:
         "noveld": bare_bonuses.noveld(recorded, bonuses["noveld"]),
         "ngu": bare_bonuses.ngu(recorded, bonuses["ngu"]),
         "rnd_full": bare_bonuses.rnd_full(recorded, bonuses["rnd_full"]),
+        "drnd": bare_bonuses.drnd(recorded, bonuses["drnd"]),
         "disagreement": bare_bonuses.disagreement(recorded, bonuses["disagreement"]),
         "ride": bare_bonuses.ride(recorded, bonuses["ride"]),
         "e3b_rnd": bare_bonuses.e3b_rnd(recorded, bonuses["e3b_rnd"]),
+        "cfn": bare_bonuses.cfn(recorded, bonuses["cfn"]),
     }
     batches = cycle([sampled(recorded, AgentConfig().batch_size, stream(index, "batches")) for index in range(BLOCKS)])
+    replay.fill(recorded)
     work_of = {name: one_step(bonuses[name], recorded, batches) for name in bare}
     for name, work in bare.items():
         for step in range(settled):
@@ -159,6 +163,29 @@ def one_step(bonus: Bonus, recorded: Sequence[Transition], batches: Iterator[Bat
         bonus.observe(recorded[index])
 
     return step
+
+
+class Recorded:
+    """Stands in for the replay that bonuses sample: asks for weights of all recorded entries, and has batches ready."""
+
+    def __init__(self) -> None:
+        self._recorded: Sequence[Transition] = ()
+        self._ready: dict[int, Iterator[Batch | None]] = {}
+
+    def fill(self, recorded: Sequence[Transition]) -> None:
+        """Hold these steps, none of which was there before."""
+        self._recorded = recorded
+
+    def sample(self, batch_size: int, weights: Weights | None = None) -> Batch | None:
+        """Return a batch of these steps, or None while there are none."""
+        if not self._recorded:
+            return None
+        if weights is not None:
+            weights(np.arange(len(self._recorded)))
+        if batch_size not in self._ready:
+            draws = (stream(index, "own batches") for index in range(BLOCKS))
+            self._ready[batch_size] = cycle([sampled(self._recorded, batch_size, each) for each in draws])
+        return next(self._ready[batch_size])
 
 
 class InsideTheLoop:

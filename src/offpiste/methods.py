@@ -219,7 +219,19 @@ METHODS = {
         },
         source=BY_RULE,
         bonus_class="offpiste.bonuses.rnd_full:RndFull",
-        checkpoint_mb={"atari": 35.0, SMALL_WORLDS: 3.7},
+        checkpoint_mb={"atari": 33.4, SMALL_WORLDS: 3.7},
+    ),
+    "drnd": Method(
+        "DRND",
+        constants={
+            "atari": BonusConfig(name="drnd", scale=0.95, **_AS_BURDA_RAN_IT),
+            SMALL_WORLDS: BonusConfig(
+                name="drnd", options={"learning_rate": 1e-3, "features": 128}, scale=0.31, **_AS_BURDA_RAN_IT
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.drnd:Drnd",
+        checkpoint_mb={"atari": 60.3, SMALL_WORLDS: 7.0},
     ),
     "disagreement": Method(
         "Disagreement",
@@ -261,6 +273,17 @@ METHODS = {
         source=BY_RULE,
         bonus_class="offpiste.bonuses.e3b_rnd:E3bRnd",
         checkpoint_mb={"atari": 85.0, SMALL_WORLDS: 6.7},
+    ),
+    "cfn": Method(
+        "CFN",
+        constants={
+            "atari": BonusConfig(name="cfn", scale=0.01),
+            SMALL_WORLDS: BonusConfig(name="cfn", options={"learning_rate": 1e-3, "batch_size": 64}, scale=0.12),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.cfn:Cfn",
+        # on Atari 6 of it for the million entries that the replay holds
+        checkpoint_mb={"atari": 11.0, SMALL_WORLDS: 1.5},
     ),
 }
 """Every method by name, in the order of all lists, tables and figures: the paper's first."""

@@ -1,11 +1,15 @@
 """What passes between world, agent, bonus and replay: a transition, and a batch sampled from the replay."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offpiste.field_docs import show_fields
+
+Weights = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Weights of entries of the replay, given their numbers."""
 
 
 @show_fields

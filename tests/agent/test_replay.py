@@ -118,6 +118,41 @@ def test_a_uniform_sample_holds_every_valid_transition_equally_often_and_leaves_
     np.testing.assert_array_equal(batch.states[0], sample_at(replay, int(batch.indices[0])).states[0])
 
 
+def test_a_weighted_sample_is_in_proportion_to_weights_of_the_valid_entries() -> None:
+    replay = new_replay(12)
+    generator = stream(0, "test")
+    assert replay.sample_weighted(2, generator, np.ones_like) is None
+    play(replay, [0.0] * 4)
+    play(replay, [0.0] * 12, ends=False)
+    shown: list[NDArray[np.int64]] = []
+
+    def weights(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        shown.append(numbers)
+        return np.where(numbers == replay.added - 6, 0.0, np.where(numbers % 2, 3.0, 1.0))
+
+    batch = replay.sample_weighted(9_000, generator, weights)
+    assert batch is not None
+    (held,) = shown
+    assert held.tolist() == [*range(replay.added - 12, replay.added)]
+    valid = {int(number) for number in held if number % 12 in valid_indices(replay)}
+    found, counts = np.unique(batch.numbers, return_counts=True)
+    assert {*found.tolist()} == valid - {replay.added - 6}
+    shares = np.where(found % 2, 3.0, 1.0)
+    np.testing.assert_allclose(counts / 9_000, shares / shares.sum(), atol=0.03)
+    np.testing.assert_array_equal(batch.indices, batch.numbers % 12)
+    np.testing.assert_array_equal(batch.states[0], sample_at(replay, int(batch.indices[0])).states[0])
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_no_shares_are_refused(weight: float) -> None:
+    replay = new_replay(40)
+    play(replay, [0.0] * 12, ends=False)
+    with pytest.raises(ConfigError, match="one finite number >= 0 for each, and not all 0"):
+        replay.sample_weighted(2, stream(0, "test"), lambda numbers: np.full(len(numbers), weight))
+    with pytest.raises(ConfigError, match="one finite number"):
+        replay.sample_weighted(2, stream(0, "test"), lambda _: np.ones(3))
+
+
 def test_a_reward_in_the_window_but_in_the_next_episode_is_not_counted_even_without_padding() -> None:
     replay = new_replay(24, stack=1)
     play(replay, [0.5])

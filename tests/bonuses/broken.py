@@ -210,6 +210,14 @@ class GoodSampler(GoodPredictor):
             super().descend(self.error(batch.states[:, -1]))
 
 
+class GoodWeightedSampler(GoodSampler):
+    """The same, from batches that are sampled by weights of its own."""
+
+    def __init__(self, options: GoodOptions, context: Context) -> None:
+        super().__init__(options, context)
+        self.sample = lambda size, *_: context.sample(size, lambda numbers: 1.0 / (1.0 + numbers[-1] - numbers))
+
+
 class GoodProduct(Good):
     """Pays a lifelong part times an episodic one."""
 

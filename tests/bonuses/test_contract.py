@@ -18,6 +18,7 @@ from offpiste.bonuses.contract.report import Check, CheckReport
 from offpiste.bonuses.contract.turns import PAIRS, turns
 from offpiste.bonuses.registry import built_in, find
 from offpiste.checks import Result
+from offpiste.methods import BY_RULE, METHODS
 from offpiste.worlds.base import MAX_ACTIONS
 from tests.bonuses import broken
 from tests.sameness import global_generators
@@ -40,22 +41,25 @@ ALSO = {
     "e3b": {Check.LEARN, Check.PAYS_FOR},
     "noveld": {Check.PAYS_FOR},
     "ngu": {Check.LEARN},
+    "rnd_full": {Check.SCORE},
     "disagreement": {Check.LEARN, Check.PAYS_FOR},
     "ride": {Check.LEARN},
     "e3b_rnd": {Check.LEARN},
+    "cfn": {Check.LEARN, Check.PAYS_FOR},
 }
 """What else applies to a bonus. A step from a new to a known frame begins an episode, where NGU pays nothing."""
-LEARNED = ("pixelcnn", "icm", "rnd_released", "rnd_full", *ALSO)
-SIZES = dict.fromkeys(("rnd", "rnd_released", "rnd_full", "noveld", "disagreement"), "features") | {
-    "e3b_rnd": "distilled_features"
-}
+LATER = [name for name, row in METHODS.items() if row.source == BY_RULE]
+LEARNED = ("pixelcnn", "icm", "rnd", "rnd_released", *LATER)
+SIZES = dict.fromkeys(("rnd", "rnd_released", "rnd_full", "drnd", "noveld", "disagreement"), "features")
+SIZES["e3b_rnd"] = "distilled_features"
+FALLS_SLOWLY = {"rnd_released", *LATER} - {"rnd_full", "drnd"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", built_in())
 def test_the_built_in_bonuses_keep_the_contract(name: str) -> None:
     options = {SIZES[name]: 64} if name in SIZES else {}  # 512 take 20 seconds longer
-    too_slow = {Check.VISITS, Check.SCOPE} if name in ("rnd_released", *ALSO) and name != "rnd" else set()
+    too_slow = {Check.VISITS, Check.SCOPE} if name in FALLS_SLOWLY else set()
     judge_built_in(name, check_bonus(find(name), options, quick=name in LEARNED), too_slow)
 
 
@@ -325,6 +329,7 @@ def test_a_quick_check_does_not_fail_what_may_only_be_slow() -> None:
         broken.GoodProduct,
         broken.GoodReplayPredictor,
         broken.GoodSampler,
+        broken.GoodWeightedSampler,
     ],
 )
 def test_a_full_check_passes_what_is_right(kind: type[Any]) -> None:

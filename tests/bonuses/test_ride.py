@@ -1,7 +1,7 @@
 """RIDE against cases worked by hand from ‖φ(s') - φ(s)‖ / √N(s')."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.bonuses.test_noveld import SIDE, A, B, C, walk
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # as in a run
 
 
-def bonus_of(features: dict[int, Sequence[float]]) -> Any:
+def bonus_of(features: Mapping[int, Sequence[float]]) -> Any:
     """Return a bonus on frames of one shade, which has these features by shade."""
     options = RideOptions(learning_rate=1e-3, features=8, exact_frames=True)
     bonus: Any = Ride(options, Context("four_rooms", 4, 1, (SIDE, SIDE), stream(0, "bonus")))

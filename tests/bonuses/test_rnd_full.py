@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,18 @@ def plainly(state: dict[str, Any], prefix: str, x: Tensor) -> Tensor:
         x = w[f"linears.{layer}.weight"] @ x + w[f"linears.{layer}.bias"]
         x = x.clamp(min=0.0) if layer < count - 1 else x
     return x
+
+
+def test_a_batch_is_scored_by_the_mean_as_it_would_be_paid() -> None:
+    bonus = made(warm_up=0)
+    for seed in range(4):
+        bonus.observe(shown(frame(seed)))
+    frames = np.stack([[frame(10 * row + step) for step in range(6)] for row in range(2)])  # stacks of 4, n is 2
+    scored, before = bonus.score(SimpleNamespace(frames=frames, stack=4)), bonus.state()
+    bonus._pixels.observe = lambda _: None  # scored by statistics before the frame
+    for row, step in ((0, 0), (0, 1), (1, 1)):
+        bonus._distillation.load_state(before)
+        assert scored[row, step] == pytest.approx(bonus.observe(shown(frames[row, 3 + step])), rel=1e-4)
 
 
 def test_random_play_sets_the_statistics_alone() -> None:

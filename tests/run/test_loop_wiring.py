@@ -400,6 +400,11 @@ def test_a_bonus_samples_the_replay_of_its_run_from_its_own_stream(journal: Jour
     assert found.numbers.tolist() == expected.numbers.tolist()  # type: ignore[union-attr]
     assert generator_state(loop.replay._generator) == generator_state(bare.replay._generator)
 
+    def late(numbers: Any) -> Any:
+        return (numbers >= loop.replay.added - 8).astype(float)
+
+    assert bonus.context.sample(50, late).numbers.min() >= loop.replay.added - 8
+
 
 def test_a_bonus_knows_the_lengths_and_the_discount_of_its_run(journal: Journal) -> None:
     config = wired(bonus=BonusConfig(name=f"{__name__}:KeepsContext"))

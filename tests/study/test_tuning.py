@@ -114,6 +114,29 @@ def test_steps_count_after_the_warm_up_of_a_bonus() -> None:
     assert typical_intrinsic(BonusConfig(f"{__name__}:Settling")) == 4.0
 
 
+class Knowing(Every):
+    """Pays the warm-up that it was told of."""
+
+    def __init__(self, options: Every.Options, context: Context) -> None:
+        super().__init__(options, context)
+        self.told = context.min_history_steps
+
+    def observe(self, _: Transition) -> float:
+        return float(self.told)
+
+
+class KnowingLearner(Knowing):
+    def learn(self, _: Batch) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("kind", "told"), [("Knowing", 3_000), ("KnowingLearner", 500)])
+def test_learning_begins_earlier_than_in_a_run_only_for_what_learns(kind: str, told: int) -> None:
+    run = base_run("catch")
+    run = replace(run, agent=replace(run.agent, min_history_steps=3_000))
+    assert typical_intrinsic(BonusConfig(f"{__name__}:{kind}"), run) == told
+
+
 def test_a_bonus_that_mostly_pays_nothing_is_calibrated_by_what_it_pays() -> None:
     """The median of all steps would be zero; the first 500 do not count."""
     assert typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 5})) == 2.0

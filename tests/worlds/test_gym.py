@@ -231,6 +231,21 @@ def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_say
     del gymnasium.registry["offpiste/HasNoFile-v0"]
 
 
+@pytest.mark.parametrize("kind", [broken.Raises, broken.PaysNothing, broken.LocatesNobody])
+def test_what_an_environment_raises_in_training_names_the_command_that_says_more(kind: type) -> None:
+    world = opened(own(kind))
+
+    def play() -> None:
+        world.reset()
+        for _ in range(8):
+            world.step(0)
+            _ = world.ram
+
+    with pytest.raises((ZeroDivisionError, TypeError, LookupError)) as raised:
+        play()
+    assert raised.value.__notes__ == [f"`offpiste check-world {own(kind)}` says what an environment must do"]
+
+
 def test_the_folder_of_a_run_is_a_path_of_readable_names() -> None:
     run = RunConfig(game="gymnasium:ALE/Pong-v5")
     assert run.run_id == "gymnasium.ALE.Pong-v5/epsilon_greedy/seed-0"

@@ -17,7 +17,7 @@ from offpiste.agent.frames import Chunk, FrameLog
 from offpiste.agent.sum_tree import SumTree
 from offpiste.config import AgentConfig
 from offpiste.errors import ConfigError
-from offpiste.types import Batch, Beyond
+from offpiste.types import Batch, Beyond, Weights
 
 CHUNK_SLOTS = 4_096
 REDRAWS = 1_000
@@ -79,17 +79,41 @@ class Replay:
     def sample_uniformly(self, batch_size: int, generator: np.random.Generator) -> Batch | None:
         """Sample transitions with equal probability; None before there are any.
 
-        The frames stay valid until the next call of this method.
+        The frames stay valid until the next call of this method or the next.
+        """
+        held = min(self.added, self._capacity)
+        return self._drawn(batch_size, lambda count: generator.integers(held, size=count))
+
+    def sample_weighted(self, batch_size: int, generator: np.random.Generator, weights: Weights) -> Batch | None:
+        """Sample transitions with probabilities in proportion to weights of entries; else as `sample_uniformly`.
+
+        The weights are asked for once, for the numbers of all entries held, ascending; those of entries that cannot be
+        sampled do not matter.
         """
         if self.added < self._stack + self._n_steps:
             return None
-        held = min(self.added, self._capacity)
-        indices = generator.integers(held, size=batch_size)
+        numbers = np.arange(max(0, self.added - self._capacity), self.added)
+        cumulative = np.cumsum(weights(numbers), dtype=np.float64)
+        if cumulative.shape != numbers.shape or not 0.0 < cumulative[-1] < np.inf or (np.diff(cumulative) < 0.0).any():
+            raise ConfigError("weights of entries must be one finite number >= 0 for each, and not all 0")
+
+        def draw(count: int) -> NDArray[np.int64]:
+            found = np.searchsorted(cumulative, generator.random(count) * cumulative[-1], side="right")
+            indices: NDArray[np.int64] = numbers[np.minimum(found, len(numbers) - 1)] % self._capacity
+            return indices
+
+        return self._drawn(batch_size, draw)
+
+    def _drawn(self, batch_size: int, draw: Callable[[int], NDArray[np.int64]]) -> Batch | None:
+        """Return a batch of a bonus, of indices that are drawn until all are valid; None before there are any."""
+        if self.added < self._stack + self._n_steps:
+            return None
+        indices = draw(batch_size)
         for _ in range(REDRAWS):
             invalid = np.flatnonzero(~self.valid(indices))
             if not len(invalid):
                 return self._batch(indices, "bonus")
-            indices[invalid] = generator.integers(held, size=len(invalid))
+            indices[invalid] = draw(len(invalid))
         raise ConfigError(
             f"no valid transition in {REDRAWS:,} draws; raise agent.replay_capacity, now {self._capacity:,}"
         )

@@ -5,7 +5,7 @@ learn while it observes, because a pseudo-count is the change that an update cau
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from offpiste.errors import ConfigError, NotFinite, kind_of
 from offpiste.field_docs import show_fields
-from offpiste.types import Batch, Transition
+from offpiste.types import Batch, Transition, Weights
 
 __all__ = [
     "Batch",
@@ -25,10 +25,13 @@ __all__ = [
     "NoOptions",
     "PaysFor",
     "Product",
+    "Sample",
     "Scope",
     "ScoringBonus",
     "Transition",
+    "Weights",
     "fault_of_scalars",
+    "no_replay",
     "options_class",
     "scores",
     "warm_up_steps",
@@ -38,6 +41,18 @@ Scope = Literal["lifelong", "episodic", "both"]
 """Over what a bonus counts visits: the run (lifelong), the episode, or both."""
 PaysFor = Literal["state", "next_state"]
 """Whose novelty a bonus pays for: of the state in which the action was taken, or of the one that it led to."""
+
+
+class Sample(Protocol):
+    """Samples the replay for a bonus."""
+
+    def __call__(self, batch_size: int, weights: Weights | None = None, /) -> Batch | None:
+        """Return a batch, or None while the replay is empty."""
+
+
+def no_replay(*_: object) -> Batch | None:
+    """Sample a replay in which nothing is."""
+    return None
 
 
 @show_fields
@@ -65,10 +80,11 @@ class Context:
     """Agent steps before the first update: those of `learn` begin then."""
     run_steps: int = 50_000_000
     """Agent steps of training; more, where somebody prolongs the run later."""
-    sample: Callable[[int], Batch | None] = lambda _: None
+    sample: Sample = no_replay
     """Called with a batch size, samples the replay uniformly, drawn from `generator`; None while it is empty.
 
-    The frames of a batch are valid until the next call.
+    Called with weights too, a function from the numbers of all entries held, ascending, to as many weights, it samples
+    in proportion to these. The frames of a batch are valid until the next call.
     """
 
 

@@ -79,8 +79,8 @@ class InverseDynamics:
         if not rows.any():
             return None
         states = torch.from_numpy(np.concatenate([batch.states[rows], batch.following[rows]])).to(self._device)
-        features = embed(self._network.embedding, states)
-        pairs = Pairs(*features.chunk(2), torch.from_numpy(batch.actions[rows, 0]).to(self._device))
+        now, later = embed(self._network.embedding, states).chunk(2)
+        pairs = Pairs(now, later, torch.from_numpy(batch.actions[rows, 0]).to(self._device))
         if self._trains:
             self._descend(pairs)
         return Pairs(pairs.now.detach(), pairs.later.detach(), pairs.actions)

@@ -55,9 +55,7 @@ class Rnd:
 
     def score(self, batch: Batch) -> NDArray[np.float32]:
         """Return [batch, n]: the predictor's squared error on the newest frame of each state."""
-        newest = batch.frames[:, batch.stack - 1 : -1]  # [batch, n, height, width]
-        frames = self._pixels.normalise(newest.reshape(-1, *newest.shape[2:]))
-        return self._distillation.distances(frames).reshape(newest.shape[:2])
+        return self._distillation.distances(batch, self._pixels)
 
     def scalars(self) -> dict[str, float]:
         """Return the predictor's loss on the last frame."""
@@ -188,11 +186,13 @@ class Distillation:
         return float(distances[0].item()), self._descend(distances[1])
 
     @torch.inference_mode()
-    def distances(self, frames: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return ‖f̂ - f‖² on each of the normalised frames [batch, height, width], without learning."""
-        x = torch.from_numpy(frames[:, None].astype(np.float32)).to(self._device)
+    def distances(self, batch: Batch, pixels: PixelStatistics) -> NDArray[np.float32]:
+        """Return ‖f̂ - f‖², [batch, n], on the newest frame of the state of each step, without learning."""
+        newest = batch.frames[:, batch.stack - 1 : -1]  # [batch, n, height, width]
+        frames = pixels.normalise(newest.reshape(-1, 1, *newest.shape[2:])).astype(np.float32)
+        x = torch.from_numpy(frames).to(self._device)
         squared: NDArray[np.float32] = (self.predictor(x) - self.target(x)).square().sum(1).cpu().numpy()
-        return squared
+        return squared.reshape(newest.shape[:2])
 
     def _descend(self, distance: Tensor) -> float:
         self._optimizer.zero_grad()

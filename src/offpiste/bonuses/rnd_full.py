@@ -10,7 +10,10 @@ have no padding, which leaves nothing of frames under 36 pixels; those are padde
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from offpiste.bonuses.base import Context, Transition
+import numpy as np
+from numpy.typing import NDArray
+
+from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.bonuses.rnd import Distillation, PixelStatistics, RndOptions
 from offpiste.parsing import Range
 
@@ -45,6 +48,10 @@ class RndFull:
             return 0.0
         normal = self._pixels.normalise(transition.frame)
         return self._distillation.learn(normal) / self._distillation.features
+
+    def score(self, batch: Batch) -> NDArray[np.float32]:
+        """Return [batch, n]: the predictor's mean squared error on the newest frame of each state."""
+        return self._distillation.distances(batch, self._pixels) / np.float32(self._distillation.features)
 
     def scalars(self) -> dict[str, float]:
         """Return the predictor's loss on the last frame."""

@@ -73,6 +73,7 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "noveld": (VERMILION, SHORT, "^"),
     "ngu": (GREEN, SHORT, "v"),
     "rnd_full": (ORANGE, SHORT, "P"),
+    "drnd": (PURPLE, SHORT, "P"),
     RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [

@@ -24,7 +24,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, NotFinite
 from offpiste.run.tracker import EXTRINSIC_EVALUATION, Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
-from offpiste.types import Transition
+from offpiste.types import Batch, Transition, Weights
 from offpiste.worlds.base import World
 from offpiste.worlds.play import take_step
 from offpiste.worlds.registry import open_world
@@ -199,6 +199,14 @@ def build_bonus(
 ) -> Bonus | None:
     """Return the untrained bonus of a run, which may sample from the replay, or None where it has none."""
     stack, height, width = world.state_shape
+
+    def sample(batch_size: int, weights: Weights | None = None) -> Batch | None:
+        if replay is None:
+            return None
+        if weights is None:
+            return replay.sample_uniformly(batch_size, generator)
+        return replay.sample_weighted(batch_size, generator, weights)
+
     context = Context(
         config.game,
         world.action_count,
@@ -210,6 +218,6 @@ def build_bonus(
         return_steps=config.agent.return_steps,
         min_history_steps=config.agent.min_history_steps,
         run_steps=config.frames // config.world.frame_skip,
-        sample=lambda batch_size: None if replay is None else replay.sample_uniformly(batch_size, generator),
+        sample=sample,
     )
     return build(config.bonus, context)

@@ -92,13 +92,17 @@ def typical_intrinsic(config: BonusConfig, base: RunConfig | None = None) -> flo
     bonus that pays too seldom.
     """
     from offpiste.bonuses.base import warm_up_steps
+    from offpiste.bonuses.registry import find
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
 
     base = base or base_run(GAME)
     prepare(base.machine)
     exploration = replace(base.exploration, epsilon_start=1.0, epsilon_final=1.0)
-    agent = replace(base.agent, min_history_steps=min(base.agent.min_history_steps, SKIPPED_STEPS))
+    if config.name == "none" or hasattr(find(config.name), "learn"):
+        agent = replace(base.agent, min_history_steps=min(base.agent.min_history_steps, SKIPPED_STEPS))
+    else:
+        agent = replace(base.agent, update_period_steps=10**9)  # random play itself needs no agent that learns
     run = replace(base, seed=SEEDS[0], exploration=exploration, agent=agent, bonus=replace(config, scale=0.0))
     loop = Loop(run)
     if loop.bonus is None:

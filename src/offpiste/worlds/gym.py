@@ -13,6 +13,7 @@ check-world` finds out. An environment may have more, all optional:
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any
 
 import cv2
@@ -63,6 +64,22 @@ def make(name: str) -> Opened:
     return _registered(rest) if module == GYMNASIUM else _own(name)
 
 
+class _Hint:
+    """Says with whatever the code of an environment raises how to find out what is wrong with it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            error.add_note(f"`offpiste check-world {self._name}` says what an environment must do")
+
+
 class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
     """An environment as a world; states are read-only uint8 stacks [stack, height, width], newest frame last."""
 
@@ -74,6 +91,7 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.config = config
         self.np_random = generator
         self._environment, self._family = opened.environment, opened.family
+        self._hint = _Hint(name)
         self._own = opened.environment.unwrapped
         space = getattr(opened.environment, "action_space", None)
         if not isinstance(space, gymnasium.spaces.Discrete) or space.n > _MAX_ACTIONS:
@@ -118,7 +136,8 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """128 bytes; the first three are column and row, times 8, and the phase, or 0 where there are no positions."""
         memory = np.zeros(128, np.uint8)
         if self._position is not None and self._seed is not None:
-            row, column, phase = self._position()
+            with self._hint:
+                row, column, phase = self._position()
             memory[LOCATION.x], memory[LOCATION.y], memory[LOCATION.level] = 8 * column, 8 * row, phase
         memory.setflags(write=False)
         return memory
@@ -139,13 +158,13 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         for _ in range(self.config.frame_skip):
             if self.np_random.random() >= self.config.sticky_action_probability:
                 self._held_action = int(action)
-            observation, reward, terminated, truncated, _ = self._act(self._held_action)
-            total += float(reward)
-            truncated = bool(truncated) or len(self._actions) >= self.max_steps
+            observation, reward, terminated, truncated = self._act(self._held_action)
+            total += reward
+            truncated = truncated or len(self._actions) >= self.max_steps
             if terminated or truncated:
                 break
         self._push_frame(observation)
-        return self._stack, total, bool(terminated), truncated and not terminated, {}
+        return self._stack, total, terminated, truncated and not terminated, {}
 
     def render(self) -> Any:
         """Return what the environment draws in colour, [height, width, 3]; the newest frame where it draws nothing."""
@@ -207,12 +226,15 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def _begin(self, seed: int) -> Any:
         self._seed, self._actions, self._held_action = seed, [], 0
-        observation, _ = self._environment.reset(seed=seed)
+        with self._hint:
+            observation, _ = self._environment.reset(seed=seed)
         return observation
 
-    def _act(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def _act(self, action: int) -> tuple[Any, float, bool, bool]:
         self._actions.append(action)
-        return self._environment.step(self._first_action + action)
+        with self._hint:
+            observation, reward, terminated, truncated, _ = self._environment.step(self._first_action + action)
+            return observation, float(reward), bool(terminated), bool(truncated)
 
     def _push_frame(self, observation: Any) -> None:
         stack = np.empty_like(self._stack)
@@ -243,7 +265,8 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def _drawn(self) -> Any:
         try:
-            return self._environment.render()
+            with self._hint:
+                return self._environment.render()
         except NotImplementedError:  # as gymnasium.Env has it
             return None
 

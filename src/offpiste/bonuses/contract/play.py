@@ -1,6 +1,6 @@
 """The transitions and batches that a bonus is checked on: real play, the same at every call."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle, islice
@@ -8,11 +8,11 @@ from itertools import cycle, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from offpiste.bonuses.base import Context
+from offpiste.bonuses.base import Context, Sample, no_replay
 from offpiste.config import AgentConfig, WorldConfig
 from offpiste.parsing import from_dict
 from offpiste.seeding import stream
-from offpiste.types import Batch, Transition
+from offpiste.types import Batch, Transition, Weights
 from offpiste.worlds.base import MAX_ACTIONS
 from offpiste.worlds.play import episode, random_policy
 from offpiste.worlds.registry import open_world, settings
@@ -141,9 +141,7 @@ def random_steps(game: str) -> tuple[Transition, ...]:
     return tuple(islice(random_play(game), QUICK.compared))
 
 
-def context_of(
-    game: str, generator: np.random.Generator, sample: Callable[[int], Batch | None] = lambda _: None
-) -> Context:
+def context_of(game: str, generator: np.random.Generator, sample: Sample = no_replay) -> Context:
     """Return what a bonus is built from on a game; on Atari, for the full set of actions."""
     world = _world_config(game)
     actions, size = ROOMS_ACTIONS if game == ROOMS else MAX_ACTIONS, world.frame_size
@@ -176,11 +174,18 @@ def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch |
     return sampled(shown, _AGENT.batch_size, draws)
 
 
-def sampled(shown: Sequence[Transition], batch_size: int, draws: np.random.Generator) -> Batch | None:
+def sampled(
+    shown: Sequence[Transition], batch_size: int, draws: np.random.Generator, weights: Weights | None = None
+) -> Batch | None:
     """Return a batch sampled from the steps so far, as from the replay, or None where there are too few."""
-    if len(shown) <= _AGENT.return_steps:
+    count = len(shown) - _AGENT.return_steps
+    if count <= 0:
         return None
-    return batch_at(shown, draws.integers(len(shown) - _AGENT.return_steps, size=batch_size))
+    if weights is None:
+        return batch_at(shown, draws.integers(count, size=batch_size))
+    cumulative = np.cumsum(weights(np.arange(count)))
+    found = np.searchsorted(cumulative, draws.random(batch_size) * cumulative[-1], side="right")
+    return batch_at(shown, np.minimum(found, count - 1))
 
 
 def batch_at(shown: Sequence[Transition], indices: NDArray[np.int64]) -> Batch:

@@ -18,7 +18,7 @@ from offpiste.bonuses.contract.play import WARM_UP_GAMES, context_of, sampled
 from offpiste.bonuses.registry import line_of, seeded_globals
 from offpiste.neural import accept_read_only_arrays
 from offpiste.seeding import restore_generator, stream
-from offpiste.types import Batch, Transition
+from offpiste.types import Batch, Transition, Weights
 
 
 class Raised(Exception):
@@ -95,8 +95,8 @@ class Specimen:
         self.observed = saved.observed
         self.call("load_state", arrays.unpack(saved.state))
 
-    def _sample(self, batch_size: int) -> Batch | None:
-        return sampled(self.shown, batch_size, self.generator)
+    def _sample(self, batch_size: int, weights: Weights | None = None) -> Batch | None:
+        return sampled(self.shown, batch_size, self.generator, weights)
 
     def _message_of(self, error: Exception) -> str:
         line = line_of(error, self._file)
