@@ -93,7 +93,7 @@ class Adam:
         torch._foreach_add_(counts, 1)
         torch._fused_adam_(
             list(updated.values()),
-            [parameter.grad for parameter in updated.values() if parameter.grad is not None],
+            [each.grad for each in updated.values() if each.grad is not None],
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [],

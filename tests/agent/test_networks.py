@@ -103,6 +103,7 @@ def test_a_same_convolution_is_the_plain_sum_over_a_padded_frame(
     assert convolution.convolution.bias is not None
     with torch.no_grad():
         convolution.convolution.weight.copy_(torch.from_numpy(weight))
+        assert convolution.convolution.bias is not None
         convolution.convolution.bias.copy_(torch.from_numpy(bias))
         x = generator.normal(size=(2, *size)).astype(np.float32)
         y = convolution(torch.from_numpy(x[None]))[0].numpy()

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from offpiste.cli import main
+from offpiste.worlds import contract
 from offpiste.worlds.contract import check_world
 from offpiste.worlds.contract_report import Check
 from tests.worlds import broken
@@ -148,7 +149,11 @@ def test_a_world_that_keeps_the_contract_passes(name: str) -> None:
         ),
     ],
 )
-def test_a_broken_world_fails_for_its_own_reason_alone(kind: type, check: Check, message: str) -> None:
+def test_a_broken_world_fails_for_its_own_reason_alone(
+    kind: type, check: Check, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if check is not Check.PROCESS:  # which takes longer than all others together
+        monkeypatch.delitem(contract._CHECKS, Check.PROCESS)
     failed = check_world(f"{kind.__module__}:{kind.__name__}").failed
     assert list(failed) == [check]
     assert re.search(message, failed[check]), failed[check]
