@@ -39,7 +39,7 @@ ALSO = {
     "e3b": {Check.LEARN, Check.PAYS_FOR},
     "noveld": {Check.PAYS_FOR},
     "ngu": {Check.LEARN},
-    "disagreement": {Check.LEARN, Check.PAYS_FOR},
+    "disagreement": {Check.LEARN},
     "ride": {Check.LEARN},
     "e3b_rnd": {Check.LEARN},
     "cfn": {Check.LEARN, Check.PAYS_FOR},
@@ -66,7 +66,7 @@ def test_the_learned_bonuses_keep_the_contract_over_two_thousand_steps(name: str
 def judge_built_in(name: str, report: CheckReport, too_slow: set[Check]) -> None:
     assert report.passed, report
     visits = {Check.VISITS, Check.SCOPE}
-    declared = {"icm": visits, "oracle_left": visits, "rnd_released": {Check.SIGN}}
+    declared = {"icm": visits, "disagreement": visits, "oracle_left": visits, "rnd_released": {Check.SIGN}}
     applies = ALSO.get(name, set()) | ({Check.SCALARS} if name in LEARNED else set())
     assert outcomes(report, "skipped") - too_slow == PLAIN - applies | declared.get(name, set())
 
