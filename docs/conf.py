@@ -22,7 +22,7 @@ extensions = [
     "commands",
     "fields",
     "measured",
-    "small_worlds",
+    "small_worlds_results",
     "which_beta_results",
 ]
 exclude_patterns = ["_build"]

@@ -46,10 +46,9 @@ FOLDER = ROOT / "studies" / "which_beta"
 PUBLISHED = ROOT / "results" / "small_worlds"
 BUNDLES = ROOT / "results" / "which_beta"
 TUNING = tuple(ROOT / "studies" / f"small_worlds_tuning{part}.toml" for part in ("", "_extended"))
-_AS_RND = ("e3b", "noveld", "ngu", "disagreement", "ride", "e3b_rnd", "cfn")
-SECONDS = {"pixelcnn": 48.0} | dict.fromkeys(("icm", "rnd", "rnd_released", *_AS_RND), 76.0)
-"""Of a mean run of the suite on one core, as measured in the first edition; 24 for any other method. Later bonuses are
-not measured and count as RND."""
+SECONDS = {"pixelcnn": 48.0} | dict.fromkeys(("icm", "rnd", "rnd_released", *which_beta.PARTS["zoo"]), 76.0)
+"""Of a mean run of the suite on one core, as measured in the first edition; 24 for any other method. Bonuses of the zoo
+are not measured and count as RND."""
 COUNT_SECONDS = 24.0
 HEAD = (
     "# Which β? {what}\n# Written by `python -m scripts.which_beta {command}`; the rules are in docs/which-beta.md.\n\n"

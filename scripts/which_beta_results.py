@@ -19,7 +19,7 @@ from offpiste.analysis.beta_curves import BetaCurve, ThreeScores, curve_of, thre
 from offpiste.analysis.names import label, ordered_methods, spell_out, title
 from offpiste.analysis.small_worlds import BONUSES, HARD, LADDER, ORACLE, SMALL_WORLDS, TUNED
 from offpiste.analysis.which_beta import CONTROLS, WITHOUT_BONUS, Kind, one_for_all, score
-from offpiste.analysis.which_beta_findings import FINDINGS, PRIMARY, Finding, Part
+from offpiste.analysis.which_beta_findings import FINDINGS, PRIMARY, BetaFinding, Edition
 from offpiste.analysis.which_beta_progress import (
     Answered,
     Collected,
@@ -38,7 +38,7 @@ from offpiste.study.plan import read_study
 from scripts import which_beta
 
 ROOT = Path(__file__).parents[1]
-PARTS: dict[Part, tuple[str, ...]] = {"today": ("today", "noisy_nets"), "later": ("zoo",)}
+EDITIONS: dict[Edition, tuple[str, ...]] = {"today": ("today", "noisy_nets"), "later": ("zoo",)}
 """Parts of the findings, with the studies of each."""
 CURVES = (*BONUSES, ORACLE)
 """Methods with a β, in the figures."""
@@ -101,12 +101,12 @@ def renewed(text: str, found: Collected) -> str:
 def progress(found: Collected) -> str:
     """Return how many of the runs are there that choose constants: first today's methods, then those that join."""
     lines = []
-    for part, names in PARTS.items():
+    for edition, names in EDITIONS.items():
         methods = [method for name in names for method in studies.PARTS[name] if method in found.points]
         if not methods:
             continue
         count = sum((choosing(found, method, world) for method in methods for world in worlds_of(method)), Count(0, 0))
-        whose = "today’s methods" if part == "today" else ", ".join(map(label, methods))
+        whose = "today’s methods" if edition == "today" else ", ".join(map(label, methods))
         share = f"{count.there:,} of {count.wanted:,}"
         lines.append(f"Of the runs that choose constants of {whose}, {'all' if count.complete else share} are there.")
     return "\n".join(lines)
@@ -172,21 +172,21 @@ def answers(found: Collected) -> str:
     return "".join(f"- {line}\n" for line in asked)
 
 
-def _answer_all(found: Collected, finding: Finding) -> str:
+def _answer_all(found: Collected, finding: BetaFinding) -> str:
     """Return a finding with its answers for today's bonuses and for those that join, where it is about them."""
-    asked = {part: answered(found, finding, part) for part in PARTS}
-    parts = {part: each for part, each in asked.items() if each.runs.wanted and _is_asked(found, part)}
-    said = [(f"{_bonuses(part)}: " if part == "later" else "") + answer(each) for part, each in parts.items()]
+    asked = {edition: answered(found, finding, edition) for edition in EDITIONS}
+    asked = {edition: each for edition, each in asked.items() if each.runs.wanted and _is_asked(found, edition)}
+    said = [(f"{_bonuses(edition)}: " if edition == "later" else "") + answer(each) for edition, each in asked.items()]
     return f"{finding.question} {' '.join(said)}" if said else ""
 
 
-def _is_asked(found: Collected, part: Part) -> bool:
-    """Whether there is any run of the bonuses of a part."""
-    return any(found.table(bonus) for bonus in PRIMARY[part])
+def _is_asked(found: Collected, edition: Edition) -> bool:
+    """Whether there is any run of the bonuses of an edition."""
+    return any(found.table(bonus) for bonus in PRIMARY[edition])
 
 
-def _bonuses(part: Part) -> str:
-    return ", ".join(map(label, PRIMARY[part]))
+def _bonuses(edition: Edition) -> str:
+    return ", ".join(map(label, PRIMARY[edition]))
 
 
 def answer(found: Answered) -> str:
@@ -205,10 +205,10 @@ def answer(found: Answered) -> str:
 
 
 def _said(found: Answered, name: str) -> str:
-    claim = found.claims[name]
-    p = {"yes": claim.p_for, "no": claim.p_against}.get(found.answers[name])
-    evidence = [f"by {_number(claim.effect)} on average"]
-    evidence += [f"the oracle by {_number(claim.beside)}"] if claim.beside == claim.beside else []
+    hypothesis = found.hypotheses[name]
+    p = {"yes": hypothesis.p_for, "no": hypothesis.p_against}.get(found.answers[name])
+    evidence = [f"by {_number(hypothesis.effect)} on average"]
+    evidence += [f"the oracle by {_number(hypothesis.beside)}"] if hypothesis.beside == hypothesis.beside else []
     evidence += [] if p is None else ["p < 0.001" if p < 0.001 else f"p = {p:.1g}"]
     return f"{_spelled(name)} ({', '.join(evidence)})"
 

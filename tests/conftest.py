@@ -1,5 +1,6 @@
 """Shared fixtures: a real S3 server on this machine, and folders on a disk and on that server."""
 
+import contextlib
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -57,6 +58,18 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def folder(location: str) -> Folder:
     """An empty folder, once on a disk and once on S3."""
     return Folder(location)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def outlines_for_fonts() -> None:
+    """Draw the letters of PDFs as outlines: to embed fonts takes half of the time of a report.
+
+    A test of a report in a process of its own sees that they are embedded.
+    """
+    with contextlib.suppress(ModuleNotFoundError):
+        from offpiste.report.drawing import STYLE
+
+        STYLE.update({"pdf.fonttype": 3, "ps.fonttype": 3})
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -134,6 +134,6 @@ class Reader:
         path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
         surroundings = {**os.environ, "PATH": path, "COLUMNS": "120", "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
-            ["bash", "-euc", command], cwd=self.folder, env=surroundings, capture_output=True, text=True, timeout=600
+            ["bash", "-euc", command], cwd=self.folder, env=surroundings, capture_output=True, text=True, timeout=3_600
         )
         return None if done.returncode == 0 else f"$ {command}\n{done.stdout}{done.stderr}"

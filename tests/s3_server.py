@@ -54,7 +54,7 @@ class S3Server:
     def stop(self) -> None:
         """End the process."""
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=300)
 
 
 @contextlib.contextmanager

@@ -26,17 +26,23 @@ from tests.documented import (
     reason_not_to_run,
     shortened,
 )
+from tests.prepared import prepared
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 
 
 @pytest.mark.slow
 def test_every_command_in_the_documentation_works(tmp_path: Path) -> None:
-    reader = Reader(tmp_path, Path(sys.executable).parent)
+    installed = Path(sys.executable).parent
     wrong = []
-    for page in PAGES:
-        faults = filter(None, map(reader.type, reader.open(page)))
-        wrong += [f"{page.relative_to(ROOT)}: {fault}" for fault in faults]
+    with prepared() as programs:
+        reader = Reader(tmp_path, installed)
+        for page in PAGES:
+            reader.programs = installed if page.name == "README.md" else programs
+            faults = filter(None, map(reader.type, reader.open(page)))
+            wrong += [f"{page.relative_to(ROOT)}: {fault}" for fault in faults]
+        assert "no command named" in (reader.type("offpiste nothing") or "")
+        assert "ZeroDivisionError" in (reader.type('python -c "1 / 0"') or "")
     assert not wrong, "\n\n".join(wrong)
     assert len(reader.done) > 20
     for made in ("runs/freeway/epsilon_greedy/seed-0/run.json", "freeway.mp4", "report/index.html"):

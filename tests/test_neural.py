@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,8 @@ from torch.nn import functional
 
 from offpiste import arrays
 from offpiste.neural import (
+    Adam,
     SameConvolution,
-    adam_step,
     copy_parameters,
     load_module,
     same_padding,
@@ -17,6 +18,34 @@ from offpiste.neural import (
 )
 
 each_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 3)
+        self.linear = nn.Linear(16, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.convolution(x).flatten(1))  # type: ignore[no-any-return]
+
+
+def network(seed: int, dtype: torch.dtype) -> Small:
+    """A network with known weights, laid out as those at work are."""
+    made = Small()
+    draws = np.random.default_rng(seed)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.copy_(torch.from_numpy(draws.standard_normal(tuple(parameter.shape))))
+    return made.to(dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def adam(made: nn.Module) -> Adam:
+    return Adam(made.parameters(), 0.01, 1e-8)
+
+
+def torch_adam(made: nn.Module) -> torch.optim.Adam:
+    return torch.optim.Adam(made.parameters(), lr=0.01, fused=True)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +106,10 @@ def test_arrays_are_copies_in_the_usual_order_whatever_the_layout() -> None:
 
 
 @each_dtype
-def test_adam_continues_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("new", [adam, torch_adam])
+def test_adam_continues_from_its_arrays_bit_by_bit(new: Callable[[nn.Module], Any], dtype: torch.dtype) -> None:
     one, two = network(0, dtype), network(1, dtype)
-    adams = [adam(made) for made in (one, two)]
+    adams = [new(made) for made in (one, two)]
     for seed in range(3):
         step(one, adams[0], seed)
     step(two, adams[1], 9)  # moments that must be forgotten
@@ -93,7 +123,7 @@ def test_adam_continues_from_its_arrays_bit_by_bit(dtype: torch.dtype) -> None:
         step(one, adams[0], seed)
         step(two, adams[1], seed)
     assert_same(one, two)
-    assert adams[1].state[two.convolution.weight]["exp_avg"].is_contiguous(memory_format=torch.channels_last)
+    assert adams[1].state_dict()["state"][0]["exp_avg"].is_contiguous(memory_format=torch.channels_last)
 
 
 def test_the_moments_that_were_saved_and_loaded_stay_apart_from_those_at_work() -> None:
@@ -121,46 +151,48 @@ def test_before_its_first_step_adam_has_no_arrays_and_loading_none_forgets_all()
     assert_same(fresh, used)
 
 
-@pytest.mark.parametrize("options", [{"fused": True}, {"fused": True, "amsgrad": True}, {"foreach": True}], ids=str)
-def test_a_step_of_adam_without_bookkeeping_has_the_same_bits(options: dict[str, bool]) -> None:
-    networks = [two_layers(seed=0) for _ in range(2)]
-    usual, direct = (torch.optim.Adam(each.parameters(), 1e-2, (0.8, 0.9), eps=1e-4, **options) for each in networks)
-    generator = torch.Generator().manual_seed(1)
-    for step in range(30):
-        inputs = torch.randn(5, 3, generator=generator)
-        for network in networks:
-            network.zero_grad()
-            network(inputs).square().mean().backward()
-            if step % 3 == 1:
-                network[0].bias.grad = None  # a parameter without a gradient is left as it is
-        usual.step()
-        adam_step(direct)
-        assert_same_bits(networks, (usual, direct))
+@each_dtype
+def test_adam_has_the_bits_and_the_arrays_of_that_of_torch(dtype: torch.dtype) -> None:
+    usual, ours = networks = [network(0, dtype) for _ in range(2)]
+    adams = torch.optim.Adam(usual.parameters(), 1e-2, eps=1e-4, fused=True), Adam(ours.parameters(), 1e-2, 1e-4)
+    for seed in range(30):
+        for made, optimizer in zip(networks, adams, strict=True):
+            differentiate(made, optimizer, seed)
+            if seed % 3 == 0:  # before its first step, too
+                made.convolution.bias.grad = None  # a parameter without a gradient is left as it is
+            optimizer.step()
+        found = [save_module(made, optimizer) for made, optimizer in zip(networks, adams, strict=True)]
+        assert list(found[0]) == list(found[1])
+        for name, expected in found[0].items():
+            assert np.array_equal(found[1][name], expected), name
 
 
-def test_only_the_first_step_of_adam_on_a_cpu_needs_the_optimizer_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = two_layers(seed=0)
-    optimizer = torch.optim.Adam(network.parameters(), fused=True)
-    usual = optimizer.step
-    steps = []
-    monkeypatch.setattr(optimizer, "step", lambda: steps.append(usual()))
-    for _ in range(3):
-        network.zero_grad()
-        network(torch.ones(1, 3)).sum().backward()
-        adam_step(optimizer)
-    assert len(steps) == 1
+@each_dtype
+def test_adam_continues_from_the_arrays_of_that_of_torch_in_the_layout_of_its_parameters(dtype: torch.dtype) -> None:
+    usual, ours = network(0, dtype), network(1, dtype)
+    of_usual, of_ours = torch_adam(usual), Adam(ours.parameters(), 0.01, 1e-8)
+    for seed in range(3):
+        step(usual, of_usual, seed)
+    step(ours, of_ours, 9)  # moments that must be forgotten
+    load_module(arrays.unpack(arrays.pack(save_module(usual, of_usual))), ours, of_ours)
+    for name, value in of_ours.state_dict()["state"][0].items():  # of the weights of the convolution
+        assert name == "step" or value.is_contiguous(memory_format=torch.channels_last)
+        assert value.dtype == (torch.float32 if name == "step" else dtype)
+    for seed in range(3, 6):
+        step(usual, of_usual, seed)
+        step(ours, of_ours, seed)
+    assert_same(usual, ours)
 
 
-def two_layers(seed: int) -> nn.Sequential:
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
-
-
-def assert_same_bits(networks: list[nn.Sequential], optimizers: tuple[torch.optim.Adam, torch.optim.Adam]) -> None:
-    found = [save_module(network, optimizer) for network, optimizer in zip(networks, optimizers, strict=True)]
-    assert found[0].keys() == found[1].keys()
-    for name, expected in found[0].items():
-        assert np.array_equal(found[1][name], expected), name
+def test_a_step_of_adam_without_any_gradient_does_nothing() -> None:
+    made = network(0, torch.float32)
+    optimizer = Adam(made.parameters(), 0.01, 1e-8)
+    before = save_module(made, optimizer)
+    optimizer.step()
+    after = save_module(made, optimizer)
+    assert list(after) == list(before)
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
 
 
 def test_a_copy_to_a_coarser_network_rounds() -> None:
@@ -170,37 +202,17 @@ def test_a_copy_to_a_coarser_network_rounds() -> None:
         torch.testing.assert_close(two.detach(), one.detach().bfloat16(), rtol=0.0, atol=0.0)
 
 
-class Small(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.convolution = nn.Conv2d(3, 4, 3)
-        self.linear = nn.Linear(16, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.convolution(x).flatten(1))  # type: ignore[no-any-return]
+def step(made: Small, optimizer: Adam | torch.optim.Adam, seed: int) -> None:
+    differentiate(made, optimizer, seed)
+    optimizer.step()
 
 
-def network(seed: int, dtype: torch.dtype) -> Small:
-    """A network with known weights, laid out as those at work are."""
-    made = Small()
-    draws = np.random.default_rng(seed)
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.copy_(torch.from_numpy(draws.standard_normal(tuple(parameter.shape))))
-    return made.to(dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
-
-def adam(made: nn.Module) -> torch.optim.Adam:
-    return torch.optim.Adam(made.parameters(), lr=0.01, fused=True)
-
-
-def step(made: Small, optimizer: torch.optim.Adam, seed: int) -> None:
+def differentiate(made: Small, optimizer: Adam | torch.optim.Adam, seed: int) -> None:
     draws = np.random.default_rng(seed).standard_normal((2, 3, 4, 4))
     x = torch.from_numpy(draws).to(made.convolution.weight.dtype)
     optimizer.zero_grad()
     loss: Tensor = made(x).square().sum()
     loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
 
 
 def assert_same(one: nn.Module, two: nn.Module) -> None:
@@ -211,6 +223,7 @@ def assert_same(one: nn.Module, two: nn.Module) -> None:
 @pytest.mark.parametrize(
     "optimizer",
     [
+        lambda parameters: Adam(parameters, 1e-2, 1e-8),
         lambda parameters: torch.optim.Adam(parameters, 1e-2),
         lambda parameters: torch.optim.Adam(parameters, 1e-2, fused=True, amsgrad=True),
         lambda parameters: torch.optim.SGD(parameters, 1e-2, momentum=0.9),
@@ -282,7 +295,7 @@ def test_arrays_of_other_shapes_are_refused_before_a_fused_step_reads_past_them(
     name: str, value: np.ndarray[Any, Any], message: str
 ) -> None:
     module = nn.Linear(3, 2)
-    optimizer = torch.optim.Adam(module.parameters(), fused=True)
+    optimizer = adam(module)
     module(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     state = save_module(module, optimizer) | {name: value}

@@ -4,9 +4,9 @@ One machine plays a cluster: a Ray head without processors and two more nodes of
 two methods, with small networks, are trained by `offpiste study run`, once into a folder on a small tmpfs and once into
 S3 (`moto_server`, behind a proxy that can refuse writes). Meanwhile: SIGKILL of three workers, of a raylet and of the
 driver; SIGTERM of a worker and of a `ray start --block`; a store that refuses writes; a full disk. Then the same
-command again. Every digest and every row of the records must equal those of the same runs trained one after the other
-and left alone; steps that were computed twice are counted. Where a fast machine finishes the study before everything
-has happened to it, the runs are made twice as long and resumed. Mounting the tmpfs and closing folders takes root.
+command again. Every digest and every row of the records must equal those of the same runs left alone; steps that were
+computed twice are counted. Where a fast machine finishes the study before everything has happened to it, the runs are
+made twice as long and resumed. Mounting the tmpfs and closing folders takes root.
 """
 
 import argparse
@@ -19,17 +19,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.chaos_cluster import Cluster
 from benchmarks.faults.chaos_stores import Store, folder_store, s3_store
+from benchmarks.shared.left_alone import left_alone
 from benchmarks.shared.small_study import settings
 from offpiste.config import RunConfig
 from offpiste.rows import REPRODUCIBLE
 from offpiste.run.digest import digest
-from offpiste.run.train import train
 from offpiste.store.parquet import from_parquet
 from offpiste.store.storage import Folder
 from offpiste.study import status
@@ -43,12 +42,16 @@ frames = {frames}
 keep = "all"
 resources = {{ cpus = 1, memory_gb = 0.5 }}
 """
-CHECKPOINT_MINUTES = 0.05
+CHECKPOINT_MINUTES, LAST_CHECKPOINT_MINUTES = 0.05, 1.0
+"""While the study is disturbed, and after that, when on a busy machine little but checkpoints would be made."""
 FULL_SEEDS, QUICK_SEEDS = [0, 1, 2, 3, 4, 5], [0, 1]
-FULL_FRAMES, QUICK_FRAMES = 8_000, 4_000
+FRAMES = 4_000
+"""To begin with."""
 MAX_SECONDS = 3_600.0
 MAX_FRAMES = 32_000
 REFUSED_SECONDS = 20.0
+NOTE_SECONDS = 5.0
+"""Between two looks at the status of all runs, which take an S3 server's time."""
 MAX_DRAIN_SECONDS = 40.0
 """Ray gives a node 30 seconds to end what it does."""
 MAX_SAVING_SECONDS = 30.0
@@ -58,20 +61,21 @@ MAX_SAVING_SECONDS = 30.0
 def main() -> int:
     """Make both studies suffer and return 0 if nothing shows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="8 runs instead of 24, and for a shorter time")
+    parser.add_argument("--quick", action="store_true", help="8 runs instead of 24")
     parser.add_argument("--store", choices=("folder", "s3"), action="append", help="default: both")
     parser.add_argument("--chance", type=int, default=0, help="seed of the moments and victims")
     options = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))  # Ray's sockets need a short path
-    size = (QUICK_SEEDS, QUICK_FRAMES) if options.quick else (FULL_SEEDS, FULL_FRAMES)
-    study = StudyFile(work / "chaos.toml", *size)
+    study = StudyFile(work / "chaos.toml", QUICK_SEEDS if options.quick else FULL_SEEDS, FRAMES)
     good = True
     try:
         for kind in options.store or ("folder", "s3"):
             make_store = folder_store if kind == "folder" else s3_store
             with make_store(work) as store, Cluster(work / kind, study.path, store.location) as cluster:
-                Chaos(cluster, store, study, random.Random(options.chance)).run()  # noqa: S311
-                good &= compare(kind, study.runs, Folder(store.location), work / "alone", cluster)
+                study.save_every(CHECKPOINT_MINUTES)
+                chaos = Chaos(cluster, store, study, random.Random(options.chance))  # noqa: S311
+                alone = chaos.run(work / "alone")
+                good &= compare(kind, study.runs, Folder(store.location), alone, cluster)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print("every run as if left alone" if good else "FAIL: some run differs")
@@ -85,6 +89,7 @@ class StudyFile:
         self.path = path
         self._seeds = seeds
         self._frames = frames
+        self._checkpoint_minutes = CHECKPOINT_MINUTES
         self._write()
 
     @property
@@ -100,20 +105,17 @@ class StudyFile:
         self._write()
         return self._frames
 
+    def save_every(self, minutes: float) -> None:
+        """Let the runs that are started from now on save that often."""
+        self._checkpoint_minutes = minutes
+        self._write()
+
     def _write(self) -> None:
-        self.path.write_text(STUDY.format(seeds=self._seeds, frames=self._frames) + settings(CHECKPOINT_MINUTES))
+        plain = STUDY.format(seeds=self._seeds, frames=self._frames)
+        self.path.write_text(plain + settings(self._checkpoint_minutes))
 
 
 # What should come out
-
-
-def left_alone(runs: tuple[RunConfig, ...], folder: Path) -> None:
-    """Train all runs one after the other, here; what was trained before is only trained further."""
-    start = time.monotonic()
-    for run in runs:
-        machine = replace(run.machine, checkpoint_minutes=1_000.0)
-        train(replace(run, machine=machine), Folder(folder / run.run_id))
-    print(f"{len(runs)} runs left alone, one after the other: {time.monotonic() - start:.0f} s", flush=True)
 
 
 def tables_of(folder: Folder) -> dict[str, list[dict[str, Any]]]:
@@ -121,12 +123,11 @@ def tables_of(folder: Folder) -> dict[str, list[dict[str, Any]]]:
     return {table: from_parquet(folder.get(f"{table}.parquet") or b"") for table in REPRODUCIBLE}
 
 
-def compare(kind: str, runs: tuple[RunConfig, ...], store: Folder, alone: Path, cluster: Cluster) -> bool:
+def compare(kind: str, runs: tuple[RunConfig, ...], store: Folder, alone: list[Folder], cluster: Cluster) -> bool:
     """Print how the study compares with runs left alone, and return whether it is the same."""
-    left_alone(runs, alone / str(runs[0].frames))
     equal, rows_equal, attempts, needed = 0, 0, 0, 0
-    for run in runs:
-        folder, wanted = store.below(run.run_id), Folder(alone / str(run.frames) / run.run_id)
+    for run, wanted in zip(runs, alone, strict=True):
+        folder = store.below(run.run_id)
         equal += digest(folder) == digest(wanted)
         tables = tables_of(wanted)
         iterations = [row["iteration"] for row in tables["iterations"] if row["complete"]]
@@ -157,8 +158,8 @@ class Chaos:
         self._generator = generator
         self._start = time.monotonic()
 
-    def run(self) -> None:
-        """Let everything happen in turn, then let the study finish."""
+    def run(self, work: Path) -> list[Folder]:
+        """Let everything happen in turn, then let the study finish; return the same runs, left alone below a folder."""
         self._cluster.start_driver()
         for _ in range(3):
             self._kill_worker(signal.SIGKILL)
@@ -178,12 +179,17 @@ class Chaos:
         self._say("SIGKILL of the driver")
         self._cluster.kill_driver()
         time.sleep(2.0)
+        self._study.save_every(LAST_CHECKPOINT_MINUTES)
         self._cluster.start_driver()
-        code = self._cluster.wait_for_driver(MAX_SECONDS)
+        with left_alone(self._study.runs, work) as alone:
+            code = self._cluster.wait_for_driver(MAX_SECONDS)
+            self._say("the study has ended; the same runs, left alone, may take longer")
+            folders = alone()
         assert code == 0, f"the study ended with {code}: {self._cluster.log()[-3_000:]}"
         states = {seen.state for seen in status.read_all(Folder(self._store.location), self._study.runs)}
         assert states == {"done"}, states
         self._say("done")
+        return folders
 
     def _stop_a_worker_at_work(self) -> bool:
         """Ask a worker to go; return whether it was at work, and saved and said so."""
@@ -213,7 +219,7 @@ class Chaos:
                 started = time.monotonic()
                 while not self._noted():
                     self._check(started)
-                    time.sleep(0.5)
+                    time.sleep(NOTE_SECONDS)
                 self._say("the status says so, and training continues")
                 time.sleep(REFUSED_SECONDS)
 
@@ -236,14 +242,10 @@ class Chaos:
 
     def _wait_for_progress(self) -> None:
         """Wait until a run that is under way has saved something new."""
-        before, started = self._manifests(), time.monotonic()
-        while not self._manifests() - before:
+        before, started = self._store.manifests(), time.monotonic()
+        while not self._store.manifests() - before:
             self._check(started)
             time.sleep(0.3)
-
-    def _manifests(self) -> set[str]:
-        store = Folder(self._store.location)
-        return {f"{run.run_id}/{name}" for run in self._runs for name in store.below(run.run_id).list("manifests")}
 
     def _wait_for_log(self, text: str, in_vain: Callable[[float], bool] = lambda _: False) -> bool:
         """Wait until the drivers have said this; return False once that is in vain, after so many seconds."""

@@ -23,6 +23,8 @@ class Store:
     """Where runs lie, and how that can fail."""
 
     location: str
+    manifests: Callable[[], set[str]]
+    """Returns the manifests that were written, asking no S3 server, which would have time for little else."""
     faults: dict[str, Callable[[], contextlib.AbstractContextManager[None]]]
 
 
@@ -55,8 +57,11 @@ def folder_store(work: Path) -> Iterator[Store]:
         finally:
             filler.unlink()
 
+    def manifests() -> set[str]:
+        return {str(path) for path in disk.glob("store/*/*/*/manifests/*.json")}
+
     try:
-        yield Store(str(disk / "store"), {"a store that refuses writes": closed, "a full disk": full})
+        yield Store(str(disk / "store"), manifests, {"a store that refuses writes": closed, "a full disk": full})
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
@@ -67,7 +72,8 @@ def s3_store(work: Path) -> Iterator[Store]:
     with s3_server(work / "moto.log") as server:
         proxy = Proxy(server.port)
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        yield Store(s3_location(proxy.server_port, "store"), {"a store that refuses writes": proxy.refusing})
+        location = s3_location(proxy.server_port, "store")
+        yield Store(location, proxy.manifests.copy, {"a store that refuses writes": proxy.refusing})
         proxy.shutdown()
 
 
@@ -80,6 +86,8 @@ class Proxy(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Passing)
         self.target = target
         self.refuses = False
+        self.manifests: set[str] = set()
+        """The paths of those that were written."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report an error, unless a client was killed in the middle of its request."""
@@ -115,6 +123,8 @@ class Passing(http.server.BaseHTTPRequestHandler):
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
+        if self.command == "PUT" and "/manifests/" in self.path and answer.status == http.HTTPStatus.OK:
+            self.server.manifests.add(self.path)
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in (*PER_CONNECTION, "date", "server"):

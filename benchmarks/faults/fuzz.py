@@ -172,7 +172,7 @@ def preload() -> None:
     import offpiste.run.train
     import offpiste.run.video  # noqa: F401
     from offpiste.agent.sum_tree import SumTree
-    from offpiste.run.parts import new_agent
+    from offpiste.run.loop import new_agent
     from offpiste.worlds.registry import open_world
 
     torch.set_num_threads(1)

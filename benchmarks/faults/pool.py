@@ -19,17 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.shared.left_alone import left_alone
 from benchmarks.shared.small_study import settings
 from benchmarks.shared.step_counter import VARIABLE, counting_environment, counting_processes, steps_computed
-from offpiste.config import RunConfig
 from offpiste.run.digest import digest
-from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import load_bonuses, read_study
@@ -64,7 +60,8 @@ driver.LOOK_SECONDS = 8.0
 from offpiste.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-CHECKPOINT_MINUTES = 0.03
+CHECKPOINT_MINUTES, LAST_CHECKPOINT_MINUTES = 0.03, 1.0
+"""While the study is disturbed, and after that, when on a busy machine little but checkpoints would be made."""
 FRAMES, QUICK_FRAMES = 12_000, 4_000
 MAX_SECONDS = 3_600
 
@@ -73,10 +70,12 @@ def main() -> int:
     """Let everything happen and return 0 if nothing shows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="runs of a third of the length, and one seed")
+    parser.add_argument("--frames", type=int, help="of the runs, in place of 12,000; fewer on a busy machine")
     parser.add_argument("--chance", type=int, default=0, help="seed of the victims")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pool-", dir="/tmp") as temporary:
-        pool = Pool(Path(temporary), [0] if options.quick else [0, 1], QUICK_FRAMES if options.quick else FRAMES)
+        frames = options.frames or (QUICK_FRAMES if options.quick else FRAMES)
+        pool = Pool(Path(temporary), [0] if options.quick else [0, 1], frames)
         try:
             pool.find_no_gpu()
             pool.disturb(random.Random(options.chance))  # noqa: S311
@@ -93,12 +92,15 @@ class Pool:
     def __init__(self, work: Path, seeds: list[int], frames: int) -> None:
         self._work, self._store = work, Folder(work / "store")
         self._file, self._bonus = work / "pool.toml", work / "mine.py"
-        self._file.write_text(STUDY.format(seeds=seeds, frames=frames) + settings(CHECKPOINT_MINUTES))
+        self._plain = STUDY.format(seeds=seeds, frames=frames)
+        self._file.write_text(self._plain + settings(CHECKPOINT_MINUTES))
         self._bonus.write_text(BONUS)
         self._environment = os.environ | counting_environment(work / "steps")
         self._drivers: list[subprocess.Popen[bytes]] = []
         self._disturbed = 0
         """Attempts that were ended by a disturbance."""
+        self._alone: list[Folder] = []
+        """The same runs, left alone."""
         self._start = time.monotonic()
         os.chdir(work)
         self._study = load_bonuses(read_study(self._file))
@@ -144,9 +146,13 @@ class Pool:
         self._drivers[-1].kill()
         self._drivers[-1].wait()
         self._disturbed += 1  # the runs of its slots save when it dies, and at most one more attempt each follows
+        self._file.write_text(self._plain + settings(LAST_CHECKPOINT_MINUTES))
         self._study_run("one")
         self._say("SIGKILL of a driver; the same command again")
-        self._wait_for("all runs to be done", lambda: self._states() == {"done"})
+        with left_alone(self._study.runs, self._work / "alone") as alone:
+            self._wait_for("all runs to be done", lambda: self._states() == {"done"})
+            self._say("all runs are done; the same ones, left alone, may take longer")
+            self._alone = alone()
         assert trainer.wait(timeout=MAX_SECONDS) == 0
         assert self._drivers[-1].wait(timeout=MAX_SECONDS) == 0, self._log("one")
         self._wait_for("all processes to end", lambda: not self._ours())
@@ -188,7 +194,9 @@ class Pool:
 
     def _start_process(self, name: str, argv: list[str]) -> "subprocess.Popen[bytes]":
         with (self._work / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(argv, env=self._environment, cwd=self._work, stdout=log, stderr=log)
+            return subprocess.Popen(
+                argv, env=self._environment, cwd=self._work, stdout=log, stderr=log, start_new_session=True
+            )  # Linux shares a busy machine between sessions, not between processes
 
     def _training(self) -> list[int]:
         """Return the processes of drivers that train a run."""
@@ -246,9 +254,8 @@ class Pool:
     def compare(self) -> bool:
         """Print how the study compares with runs left alone, and return whether it is the same."""
         runs = self._study.runs
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
-            alone = processes.map(left_alone, runs, [self._work / "alone"] * len(runs))
-            equal = sum(digest(self._store.below(run.run_id)) == found for run, found in zip(runs, alone, strict=True))
+        pairs = zip(runs, self._alone, strict=True)
+        equal = sum(digest(self._store.below(run.run_id)) == digest(alone) for run, alone in pairs)
         attempts = sum(len(self._store.below(run.run_id).list("attempts")) for run in runs)
         needed = sum(int(max(self._store.below(run.run_id).list("manifests")).partition("-")[0]) for run in runs[1:])
         twice = steps_computed(self._work / "steps") - needed
@@ -259,13 +266,6 @@ class Pool:
             f"steps computed twice, {twice / needed:.1%} of {needed:,}"
         )
         return equal == len(runs) and attempts <= allowed
-
-
-def left_alone(run: RunConfig, folder: Path) -> str:
-    """Train a run without any disturbance and return its digest."""
-    store = Folder(folder / run.run_id)
-    train(replace(run, machine=replace(run.machine, checkpoint_minutes=1_000.0)), store)
-    return digest(store)
 
 
 def command_of(pid: int) -> str:

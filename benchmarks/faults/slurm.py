@@ -21,18 +21,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.shared.left_alone import left_alone
 from benchmarks.shared.slurm_cluster import SlurmCluster
 from benchmarks.shared.small_study import settings
 from benchmarks.shared.step_counter import counting_environment, steps_computed
-from offpiste.config import RunConfig
 from offpiste.run.digest import digest
-from offpiste.run.train import train
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import Study, read_study
@@ -45,8 +41,10 @@ frames = {frames}
 keep = "all"
 resources = {{ cpus = 1, memory_gb = 0.5 }}
 """
-CHECKPOINT_MINUTES = 0.1
+CHECKPOINT_MINUTES, LAST_CHECKPOINT_MINUTES = 0.1, 1.0
+"""While the study is disturbed, and after that, when on a busy machine little but checkpoints would be made."""
 FRAMES = 1_600
+"""To begin with; later four times as many, and more."""
 JOBS, AT_ONCE = 12, 3
 MIN_STARTS = 8
 """Of jobs that are warned, to see in which order Slurm resumes them."""
@@ -59,13 +57,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="on a folder only")
     parser.add_argument("--store", choices=("folder", "ceph"), action="append", help="default: both")
+    parser.add_argument("--frames", type=int, default=FRAMES, help="of the runs to begin with; fewer on a busy machine")
     options = parser.parse_args()
     good = True
     for kind in options.store or (("folder",) if options.quick else ("folder", "ceph")):
         work = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         try:
             with store_of(kind, work) as location, SlurmCluster(work / "cluster") as cluster:
-                scenario = Scenario(cluster, work, location)
+                scenario = Scenario(cluster, work, location, options.frames)
                 scenario.run()
                 good &= scenario.compare(kind)
         finally:
@@ -89,17 +88,19 @@ def store_of(kind: str, work: Path) -> Iterator[str]:
 class Scenario:
     """One study, and what it goes through."""
 
-    def __init__(self, cluster: SlurmCluster, work: Path, location: str) -> None:
+    def __init__(self, cluster: SlurmCluster, work: Path, location: str, frames: int) -> None:
         self._cluster, self._work, self._location = cluster, work, location
         self._file, self._store = work / "small.toml", Folder(location)
-        self._frames = FRAMES
+        self._frames, self._more_frames, self._checkpoint_minutes = frames, frames // 2, CHECKPOINT_MINUTES
+        self._alone: list[Folder] = []
+        """The same runs, left alone."""
         self._write()
         self._token = secrets.token_hex(8)
         self._environment = cluster.environment | counting_environment(work / "steps") | {MARKER: self._token}
         self._start = time.monotonic()
 
     def _write(self) -> None:
-        self._file.write_text(STUDY.format(frames=self._frames) + settings(CHECKPOINT_MINUTES))
+        self._file.write_text(STUDY.format(frames=self._frames) + settings(self._checkpoint_minutes))
 
     @property
     def _study(self) -> Study:
@@ -132,14 +133,14 @@ class Scenario:
         self._say("twelve parts, three at once; scancel: no job came back, and no process is left")
 
     def _limit(self) -> None:
+        self._frames *= 4  # longer than the limit
+        self._write()
         job = self._submit("1", unwarned=True)
         self._wait_for("the time limit itself", lambda: "interrupted by a signal" in self._log(job), resubmit=False)
         self._cancel(job)
         self._say("a job met its time limit: its run saved, and it did not come back")
 
     def _warning(self) -> None:
-        self._frames *= 4  # longer than the limit
-        self._write()
         job = self._submit("1")
 
         def again() -> bool:
@@ -217,10 +218,18 @@ class Scenario:
         self._say(f"SIGKILL of a {'batch shell' if kind == 'shell' else kind}")
 
     def _finish(self) -> None:
-        while not self._is_done():
-            self._keep_at_work()
-            time.sleep(1.0)
-        self._wait_for("all jobs to end", lambda: not self._cluster.jobs() and not self._processes(), resubmit=False)
+        self._checkpoint_minutes = LAST_CHECKPOINT_MINUTES
+        self._lengthen()
+        with left_alone(self._study.runs, self._work / "alone") as alone:
+            while not self._is_done():
+                if not any(one["state"] in ("RUNNING", "PENDING") for one in self._cluster.jobs()):
+                    self._submit()
+                time.sleep(1.0)
+            self._wait_for(
+                "all jobs to end", lambda: not self._cluster.jobs() and not self._processes(), resubmit=False
+            )
+            self._say("all runs are done; the same ones, left alone, may take longer")
+            self._alone = alone()
         self._say("all runs are done, and no process is left")
 
     def _submit_once_more(self) -> None:
@@ -294,7 +303,7 @@ class Scenario:
 
     def _lengthen(self, at_once: int = AT_ONCE) -> None:
         """Give the runs more to do, and submit jobs that know of it."""
-        self._frames += FRAMES // 2
+        self._frames += self._more_frames
         self._write()
         self._say(f"the runs continue to {self._frames:,} frames")
         self._cancel("--user", str(os.getuid()))
@@ -327,9 +336,8 @@ class Scenario:
     def compare(self, kind: str) -> bool:
         """Print how the study compares with runs left alone, and return whether it is the same."""
         runs = self._study.runs
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
-            alone = processes.map(left_alone, runs, [self._work / "alone"] * len(runs))
-            equal = sum(digest(self._store.below(run.run_id)) == found for run, found in zip(runs, alone, strict=True))
+        pairs = zip(runs, self._alone, strict=True)
+        equal = sum(digest(self._store.below(run.run_id)) == digest(alone) for run, alone in pairs)
         attempts = sum(len(self._store.below(run.run_id).list("attempts")) for run in runs)
         needed = sum(int(max(self._store.below(run.run_id).list("manifests")).partition("-")[0]) for run in runs)
         twice = steps_computed(self._work / "steps") - needed
@@ -339,13 +347,6 @@ class Scenario:
             flush=True,
         )
         return equal == len(runs) and not self._processes()
-
-
-def left_alone(run: RunConfig, folder: Path) -> str:
-    """Train a run without any disturbance and return its digest."""
-    store = Folder(folder / run.run_id)
-    train(replace(run, machine=replace(run.machine, checkpoint_minutes=1_000.0)), store)
-    return digest(store)
 
 
 if __name__ == "__main__":

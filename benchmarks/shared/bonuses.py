@@ -13,8 +13,11 @@ FRAME_SHAPE = WorldConfig().state_shape[1:]
 
 
 def make_bonus(name: str, game: str, sample: Sample = no_replay) -> Bonus:
-    """Return a bonus with the constants of its method, before its first step, for a game with all 18 actions."""
-    context = Context(game, ACTIONS, STACK, FRAME_SHAPE, stream(0, "bonus"), sample=sample)
+    """Return a bonus with the constants of its method, before its first step, for a game with all 18 actions.
+
+    It pays at once, without a warm-up.
+    """
+    context = Context(game, ACTIONS, STACK, FRAME_SHAPE, stream(0, "bonus"), min_history_steps=0, sample=sample)
     bonus = build(METHODS[name].bonus, context)
     assert bonus is not None
     return bonus

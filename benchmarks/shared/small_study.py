@@ -11,8 +11,9 @@ machine = {{ checkpoint_minutes = {checkpoint_minutes} }}
 replay_capacity = 600
 min_history_steps = 200
 target_update_steps = 200
-convolution_channels = [8, 8, 8]
-hidden_units = 32
+batch_size = 8
+convolution_channels = [4, 4, 4]
+hidden_units = 16
 """
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from offpiste.analysis.curves import MAX_WINDOWS
 from offpiste.config import RunConfig
 from offpiste.seeding import stream
 from offpiste.store import identity
@@ -17,6 +18,7 @@ from offpiste.store.records import schema
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 
+_SCALARS = ("return", "loss", "max_q", "cells", "intrinsic/mean", "intrinsic/q05", "intrinsic/q95", "intrinsic/max")
 Curve = Callable[[np.random.Generator, int], NDArray[np.float64]]
 """Generator and number of iterations -> the return of each iteration."""
 
@@ -30,10 +32,12 @@ def write_run(
     done: float = 1.0,
     evaluation: Curve | None = None,
     first_reward: float = 0.0,
+    drawn: bool = False,
 ) -> None:
     """Write the folder of a run that has done a share of its frames, evaluated if asked to.
 
-    Its first reward comes after a share of the frames that it has done.
+    Its first reward comes after a share of the frames that it has done. What only pages draw, scalars and cells, it has
+    if asked to, as many as a bundle keeps.
     """
     generator = stream(config.seed, f"synthetic {config.game} {config.method} {config.variant}")
     frames = config.schedule.iteration_steps * config.world.frame_skip
@@ -52,6 +56,8 @@ def write_run(
         "timing": schema("timing").empty_table(),
         "attempts": _attempts(config, generator),
     }
+    if drawn:
+        tables |= {"scalars": _scalars(config, returns), "cells": _cells(config)}
     assert folder.local_path is not None
     folder.local_path.mkdir(parents=True, exist_ok=True)
     (folder.local_path / "run.json").write_text(json.dumps(signed(about)))
@@ -124,6 +130,38 @@ def _episodes(
         "clipped_share": np.zeros(count),
     }
     return _table("episodes", given, count)
+
+
+def _scalars(config: RunConfig, returns: NDArray[np.float64]) -> pa.Table:
+    generator = stream(config.seed, f"synthetic scalars {config.run_id}")
+    ends = np.linspace(0, config.schedule.iteration_steps * len(returns), MAX_WINDOWS + 1)[1:].astype(np.int64)
+    shown = returns[np.linspace(0, len(returns) - 1, MAX_WINDOWS).astype(np.int64)]
+    values = [shown if name == "return" else generator.exponential(1.0, MAX_WINDOWS) for name in _SCALARS]
+    given = {
+        "end_step": np.tile(ends, len(_SCALARS)),
+        "name": np.repeat(_SCALARS, MAX_WINDOWS),
+        "value": np.concatenate(values),
+    }
+    return _table("scalars", given, MAX_WINDOWS * len(_SCALARS))
+
+
+def _cells(config: RunConfig) -> pa.Table:
+    """Return cells of a few rooms where the game tells them, of one where it only tells places, and otherwise none."""
+    located = GAMES[config.game].location if config.game in GAMES else None
+    if located is None:
+        return schema("cells").empty_table()
+    generator = stream(config.seed, f"synthetic cells {config.run_id}")
+    rooms = np.arange(1, 6 if located.room else 2)
+    room, x, y = (each.ravel() for each in np.meshgrid(rooms, 8 * np.arange(4, 16), 8 * np.arange(4, 16)))
+    given = {
+        "room": room if located.room else None,
+        "x": x,
+        "y": y,
+        "cell": np.arange(len(room)),
+        "first_step": generator.integers(0, 10_000_000, len(room)),
+        "visits": generator.geometric(0.001, len(room)),
+    }
+    return _table("cells", given, len(room))
 
 
 def _attempts(config: RunConfig, generator: np.random.Generator) -> pa.Table:

@@ -120,11 +120,42 @@ def rnd_released(recorded: Sequence[Transition], like: Bonus) -> Callable[[int],
     return _rnd(_normalised_as_released(recorded), like)
 
 
+def rnd_full(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of RND through networks without padding."""
+    return _rnd(_normalised(recorded), like, learning_rate=1e-4, padded=False)
+
+
+def drnd(recorded: Sequence[Transition], like: Bonus) -> Callable[[int], None]:
+    """Return one step of DRND: through five random networks and the predictor, back through that, Adam."""
+    frames = _normalised(recorded)
+    targets = nn.ModuleList(random_features(0, padded=False) for _ in range(5))
+    predictor = random_features(2, padded=False)
+    _begin_like(targets, like, "targets/")
+    _begin_like(predictor, like, "predictor/")
+    optimizer = torch.optim.Adam(predictor.parameters(), 1e-4, eps=1e-5, fused=True)
+
+    def step(index: int) -> None:
+        frame = frames[index : index + 1]
+        with torch.no_grad():
+            wanted = torch.cat([target(frame) for target in targets])
+        optimizer.zero_grad()
+        functional.mse_loss(predictor(frame)[0], wanted[index % 5]).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
+
+
 def _rnd(
-    frames: Tensor, like: Bonus, features: int = 512, learning_rate: float = 2e-4, prefix: str = ""
+    frames: Tensor,
+    like: Bonus,
+    features: int = 512,
+    learning_rate: float = 2e-4,
+    prefix: str = "",
+    *,
+    padded: bool = True,
 ) -> Callable[[int], None]:
     """Return one step of RND on frames [steps, 1, 84, 84]."""
-    target, predictor = (random_features(hidden, features=features) for hidden in (0, 2))
+    target, predictor = (random_features(hidden, features=features, padded=padded) for hidden in (0, 2))
     _begin_like(target, like, f"{prefix}target/")
     _begin_like(predictor, like, f"{prefix}predictor/")
     optimizer = torch.optim.Adam(predictor.parameters(), learning_rate, eps=1e-5, fused=True)
@@ -309,11 +340,14 @@ def _inverse_dynamics(
     return step
 
 
-def random_features(hidden_layers: int, channels: int = 1, features: int = 512) -> nn.Sequential:
+def random_features(
+    hidden_layers: int, channels: int = 1, features: int = 512, *, padded: bool = True
+) -> nn.Sequential:
     """Return the target of RND, or with two hidden layers its predictor."""
-    layers: list[nn.Module] = [nn.Conv2d(channels, 32, 8, 4, padding=2), nn.LeakyReLU(0.2), nn.ZeroPad2d((1, 2, 1, 2))]
-    layers += [nn.Conv2d(32, 64, 4, 2), nn.LeakyReLU(0.2), nn.Conv2d(64, 64, 3, 1, padding=1), nn.LeakyReLU(0.2)]
-    layers += [nn.Flatten(), nn.Linear(7_744, features)]
+    outer, inner, pad = (2, 1, (1, 2, 1, 2)) if padded else (0, 0, (0, 0, 0, 0))
+    layers: list[nn.Module] = [nn.Conv2d(channels, 32, 8, 4, padding=outer), nn.LeakyReLU(0.2), nn.ZeroPad2d(pad)]
+    layers += [nn.Conv2d(32, 64, 4, 2), nn.LeakyReLU(0.2), nn.Conv2d(64, 64, 3, 1, padding=inner), nn.LeakyReLU(0.2)]
+    layers += [nn.Flatten(), nn.Linear(7_744 if padded else 3_136, features)]
     for _ in range(hidden_layers):
         layers += [nn.ReLU(), nn.Linear(features, features)]
     return nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

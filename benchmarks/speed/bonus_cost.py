@@ -74,6 +74,8 @@ def main() -> int:
         "e3b": bare_bonuses.e3b(recorded, bonuses["e3b"]),
         "noveld": bare_bonuses.noveld(recorded, bonuses["noveld"]),
         "ngu": bare_bonuses.ngu(recorded, bonuses["ngu"]),
+        "rnd_full": bare_bonuses.rnd_full(recorded, bonuses["rnd_full"]),
+        "drnd": bare_bonuses.drnd(recorded, bonuses["drnd"]),
         "disagreement": bare_bonuses.disagreement(recorded, bonuses["disagreement"]),
         "ride": bare_bonuses.ride(recorded, bonuses["ride"]),
         "e3b_rnd": bare_bonuses.e3b_rnd(recorded, bonuses["e3b_rnd"]),

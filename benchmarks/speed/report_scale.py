@@ -1,6 +1,7 @@
 """A study of the paper's size as a report: 1,000 runs of 20,000 episodes each, made up and written as run folders.
 
-Bars: loading and the full report, figures and tables included, within 60 s and 2 GB of memory. The same for 100 runs
+Each has scalars and cells as a bundle keeps them, so that its page and its maps are drawn too. Bars: loading and the
+full report, figures, tables and pages of single runs included, within 60 s and 2 GB of memory. The same for 100 runs
 shows how both grow. Each report is made in a process of its own, whose processor time is printed too: on a busy machine
 that is the figure to look at, and the one the bar is held to. `--quick` makes the 100 runs only.
 """
@@ -103,7 +104,7 @@ def write_store(store: Path, runs: int) -> None:
         seed = number // len(kinds)
         final = reference_scores(game).score_at(stream(seed, f"scale {game} {method}").uniform(0.1, 1.0))
         curve = learning_curve(final, reference_scores(game).random, abs(final) / 5 + 1)
-        write_run(folder, replace(base_run(game, method), seed=seed), curve, EPISODES)
+        write_run(folder, replace(base_run(game, method), seed=seed), curve, EPISODES, drawn=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from offpiste.analysis.findings import BASELINE, MARGIN
 from offpiste.analysis.seed_tests import GAIN, gains_less, sign_flip
 from offpiste.analysis.small_worlds import EASY, HARD, NOISY, ORACLE
 from offpiste.analysis.which_beta import BLANK, PASSIVE
-from offpiste.analysis.which_beta_findings import FINDINGS, NEEDS_DEPTH, PRIMARY, Part, Scored, judge
+from offpiste.analysis.which_beta_findings import FINDINGS, NEEDS_DEPTH, PRIMARY, Edition, Scored, judge
 from offpiste.seeding import stream
 
 SEEDS = (10, 20)
@@ -28,7 +28,7 @@ class Truth:
 
     key: str
     name: str
-    part: Part
+    edition: Edition
     cells: dict[Cell, float]
     kind: str = "solved"
     expected: tuple[float, float] | None = None
@@ -40,10 +40,10 @@ def cells(bonuses: Collection[str], worlds: Collection[str], how: str, value: fl
     return {(bonus, world, how): value for bonus in bonuses for world in worlds}
 
 
-def _half_gain(part: Part, base: float, gain: float) -> dict[Cell, float]:
-    every = [*cells(PRIMARY[part], HARD, "own", base)]
+def _half_gain(edition: Edition, base: float, gain: float) -> dict[Cell, float]:
+    every = [*cells(PRIMARY[edition], HARD, "own", base)]
     gaining = {cell: base + gain * (index % 2) for index, cell in enumerate(every)}
-    return gaining | cells(PRIMARY[part], HARD, "transferred", base)
+    return gaining | cells(PRIMARY[edition], HARD, "transferred", base)
 
 
 def _beside(worlds: Collection[str], value: float) -> dict[Cell, float]:
@@ -131,7 +131,7 @@ def check_which_beta(studies: int) -> list[str]:
                 missed.append(f"{about} is answered wrongly in {max(wrong.values()):.1%}")
         else:
             planned = " and ".join(f"{share:.0%}" for share in truth.expected)
-            print(f"  {about:<72} a claim: yes {shown(yes)}  ({planned})")
+            print(f"  {about:<72} a hypothesis: yes {shown(yes)}  ({planned})")
     false = {seeds: _false_no_gain(seeds, studies) for seeds in SEEDS}
     print(f"  {f'no gain of {GAIN:g}, where there is one':<72} wrong     {shown(false)}")
     if max(false.values()) > LEVEL + slack(LEVEL, studies):
@@ -144,11 +144,11 @@ def check_which_beta(studies: int) -> list[str]:
 
 
 def _answered(truth: Truth, seeds: int, studies: int) -> tuple[float, float]:
-    """Return the share of claims answered by yes, and that of studies in which any is."""
+    """Return the share of hypotheses answered by yes, and that of studies in which any is."""
     generator = stream(seeds, f"calibration which beta {truth.key} {truth.name} {truth.kind}")
     yes, any_answer = [], 0
     for _ in range(studies):
-        answers = judge(BY_KEY[truth.key], _study(generator, truth, seeds), truth.part, range(seeds)).values()
+        answers = judge(BY_KEY[truth.key], _study(generator, truth, seeds), truth.edition, range(seeds)).values()
         yes += [answer == "yes" for answer in answers]
         any_answer += any(answer == "yes" for answer in answers)
     return sum(yes) / len(yes), any_answer / studies

@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 import offpiste
+from benchmarks.shared.axes import add_legend, axes_style, grid_of_axes, new_figure, tidy
 from benchmarks.shared.published import Returns, read_published
 from benchmarks.shared.studies import unfinished
 from offpiste.analysis.names import frames_text, label
@@ -23,7 +24,6 @@ from offpiste.analysis.results import Results
 from offpiste.analysis.runs import Run
 from offpiste.analysis.summary import first_rewards
 from offpiste.methods import RANDOM_PLAY
-from offpiste.report.drawing import add_legend, grid_of_axes, new_figure, style, tidy
 from offpiste.report.look import INK, PUBLISHED_GREYS, SOLID, Look, looks
 from offpiste.store.parquet import from_parquet
 from offpiste.study.plan import read_study
@@ -226,7 +226,7 @@ def draw_montezuma(results: Results, random: Sequence[Explored], others: Sequenc
     if "oracle" in drawn:  # its grey is that of random play
         drawn["oracle"] = replace(drawn["oracle"], colour=INK, dashes=SOLID)
     play = Look(f"random play, {len(random)} seeds", PUBLISHED_GREYS[0], SOLID, "")
-    with style("evidence_montezuma"):
+    with axes_style("evidence_montezuma"):
         figure = new_figure(3.0)
         for axes, what in zip(grid_of_axes(figure, 1, 2, 2), ("cells", "rooms"), strict=True):
             for each in (*random, *others):
@@ -248,7 +248,7 @@ def draw_short(results: Results, file: Path) -> None:
     """Draw loss, intrinsic reward and speed of the short runs."""
     short = [run for run in results.runs if is_short(run)]
     drawn = looks([run.method for run in short])
-    with style("evidence_short"):
+    with axes_style("evidence_short"):
         figure = new_figure(2.6)
         for axes, (what, title) in zip(grid_of_axes(figure, 1, len(SHORT), len(SHORT)), SHORT.items(), strict=True):
             for run in short:
@@ -272,7 +272,7 @@ def draw_map(results: Results, run: str, file: Path) -> None:
         results.columns(f"SELECT room, x, y, visits, first_step FROM cells WHERE run = '{run}' ORDER BY first_step"),  # noqa: S608
     )
     rooms = list(dict.fromkeys(room.tolist()))
-    with style("evidence_map"):
+    with axes_style("evidence_map"):
         columns = min(4, len(rooms))
         rows = -(-len(rooms) // columns)
         figure = new_figure(1.9 * rows + 0.2)

@@ -204,6 +204,11 @@ class BonusConfig(_Table, name="bonus"):
                 "bonus.ends_with_episode must be true with bonus.heads = 1, whose only return is that of the game; set "
                 "bonus.heads = 2 and bonus.clip_sum = false"
             )
+        if self.when == "sample" and self.pays_for == "next_state":
+            raise ConfigError(
+                "bonus.when must be entry with bonus.pays_for = next_state, since a batch is scored as it lies in the "
+                "replay, where states come first; set one of the two to its default"
+            )
         if self.when == "sample" and not self.ends_with_episode:
             raise ConfigError(
                 "bonus.when must be entry with bonus.ends_with_episode = false, since a batch holds no frames of the "

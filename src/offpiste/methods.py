@@ -6,6 +6,7 @@ A built-in bonus is a module in `bonuses/` and a row below; all lists of methods
 import re
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from offpiste.config import BonusConfig, ExplorationConfig, RunConfig
 from offpiste.errors import ConfigError, did_you_mean
@@ -50,6 +51,15 @@ class Method:
 
 RANDOM_PLAY = "random play"
 """What the analysis calls a run that never learns, whatever its method; no method can have a space in its name."""
+
+_AS_BURDA_RAN_IT: dict[str, Any] = {
+    "clip_sum": False,
+    "normalise": "return_std",
+    "pays_for": "next_state",
+    "heads": 2,
+    "ends_with_episode": False,
+}
+"""How Burda et al. (2019) mix: docs/fidelity.md, RND in full."""
 
 METHODS = {
     "epsilon_greedy": Method("ε-greedy", source="the paper", paper_settings=0),
@@ -178,7 +188,7 @@ METHODS = {
     "noveld": Method(
         "NovelD",
         constants={
-            "atari": BonusConfig(name="noveld", scale=0.03),
+            "atari": BonusConfig(name="noveld", scale=0.0056),
             SMALL_WORLDS: BonusConfig(
                 name="noveld", options={"learning_rate": 1e-3, "features": 128, "exact_frames": True}, scale=0.04
             ),
@@ -198,6 +208,30 @@ METHODS = {
         bonus_class="offpiste.bonuses.ngu:Ngu",
         # on Atari 3.5 of it for the 27,000 states of the longest episode
         checkpoint_mb={"atari": 26.5, SMALL_WORLDS: 5.5},
+    ),
+    "rnd_full": Method(
+        "RND (full)",
+        constants={
+            "atari": BonusConfig(name="rnd_full", scale=0.95, **_AS_BURDA_RAN_IT),
+            SMALL_WORLDS: BonusConfig(
+                name="rnd_full", options={"learning_rate": 1e-3, "features": 128}, scale=4.1, **_AS_BURDA_RAN_IT
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.rnd_full:RndFull",
+        checkpoint_mb={"atari": 33.4, SMALL_WORLDS: 3.7},
+    ),
+    "drnd": Method(
+        "DRND",
+        constants={
+            "atari": BonusConfig(name="drnd", scale=0.95, **_AS_BURDA_RAN_IT),
+            SMALL_WORLDS: BonusConfig(
+                name="drnd", options={"learning_rate": 1e-3, "features": 128}, scale=0.31, **_AS_BURDA_RAN_IT
+            ),
+        },
+        source=BY_RULE,
+        bonus_class="offpiste.bonuses.drnd:Drnd",
+        checkpoint_mb={"atari": 60.3, SMALL_WORLDS: 7.0},
     ),
     "disagreement": Method(
         "Disagreement",

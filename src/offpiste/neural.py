@@ -2,8 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,6 +14,20 @@ OPTIMIZER = "optimizer/"
 """What the names of an optimizer's arrays begin with, before the prefix of its module."""
 
 
+class Linear(nn.Linear):
+    """A linear layer whose weights are not drawn: whoever makes it sets them, from the generator of its own."""
+
+    def reset_parameters(self) -> None:
+        """Leave them; `torch.nn.utils.skip_init` does, too, but imports a part of torch's compiler."""
+
+
+class Conv2d(nn.Conv2d):
+    """A convolution whose weights are not drawn."""
+
+    def reset_parameters(self) -> None:
+        """Leave them."""
+
+
 class SameConvolution(nn.Module):
     """A convolution with TensorFlow's SAME padding: an odd pixel goes to the bottom and to the right."""
 
@@ -22,13 +36,95 @@ class SameConvolution(nn.Module):
         pads = [same_padding(length, kernel, stride) for length in size]
         even = all(before == after for before, after in pads)
         padding = tuple(before for before, _ in pads) if even else 0
-        self.convolution = nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, stride, padding)  # type: ignore[no-untyped-call]
+        self.convolution = Conv2d(inputs, outputs, kernel, stride, padding)
         (top, bottom), (left, right) = pads
         self.pad = nn.Identity() if even else nn.ZeroPad2d((left, right, top, bottom))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the feature maps, before any nonlinearity."""
         return self.convolution(self.pad(x))  # type: ignore[no-any-return]
+
+
+class Optimizer(Protocol):
+    """What is saved and loaded of an optimizer: one of `torch.optim`, or `Adam`."""
+
+    param_groups: list[dict[str, Any]]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the arrays of each parameter by its index, below `state`, and the groups of parameters."""
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> None:
+        """Restore from `state_dict()`."""
+
+
+class Adam:
+    """Adam (Kingma and Ba, 2015), with the bits and the arrays of `torch.optim.Adam(fused=True)`.
+
+    Any optimizer of `torch.optim` imports torch's compiler, which takes longer than all else that a run needs to start;
+    and what its step does besides the update takes longer than a small update.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], learning_rate: float, epsilon: float) -> None:
+        self.param_groups = [{"params": list(parameters), "fused": True}]
+        self._learning_rate = learning_rate
+        self._epsilon = epsilon
+        self._state: dict[int, dict[str, Tensor]] = {}
+
+    def zero_grad(self) -> None:
+        """Set all gradients to None."""
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update the parameters that have a gradient; the first time, make their moments."""
+        updated = {index: each for index, each in enumerate(self._parameters) if each.grad is not None}
+        if not updated:
+            return
+        for index, parameter in updated.items():
+            if index not in self._state:
+                self._state[index] = {
+                    "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+                    "exp_avg": torch.zeros_like(parameter),
+                    "exp_avg_sq": torch.zeros_like(parameter),
+                }
+        states = [self._state[index] for index in updated]
+        counts = [state["step"] for state in states]
+        torch._foreach_add_(counts, 1)
+        torch._fused_adam_(
+            list(updated.values()),
+            [parameter.grad for parameter in updated.values()],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            counts,
+            lr=self._learning_rate,
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=0.0,
+            eps=self._epsilon,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the steps and both moments of each parameter by its index, below `state`."""
+        return {"state": self._state}
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> None:
+        """Restore from `state_dict()`."""
+        self._state = {
+            index: {
+                name: value.to(parameter.device, torch.float32 if name == "step" else parameter.dtype)
+                for name, value in values.items()
+            }
+            for index, values in state_dict["state"].items()
+            for parameter in [self._parameters[index]]
+        }
+
+    @property
+    def _parameters(self) -> list[Tensor]:
+        return self.param_groups[0]["params"]
 
 
 def scale_pixels(frames: Tensor, dtype: torch.dtype) -> Tensor:
@@ -48,9 +144,7 @@ def same_padding(length: int, kernel: int, stride: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-def save_module(
-    module: nn.Module, optimizer: torch.optim.Optimizer | None = None, prefix: str = ""
-) -> dict[str, NDArray[Any]]:
+def save_module(module: nn.Module, optimizer: Optimizer | None = None, prefix: str = "") -> dict[str, NDArray[Any]]:
     """Return copies of a module's parameters and buffers, and of its optimizer's state, as arrays by name.
 
     For the `state()` of a bonus; `load_module` restores them. Names begin with the prefix, so that several modules fit
@@ -65,7 +159,7 @@ def save_module(
 
 
 def load_module(
-    state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer | None = None, prefix: str = ""
+    state: Mapping[str, Any], module: nn.Module, optimizer: Optimizer | None = None, prefix: str = ""
 ) -> None:
     """Restore a module and its optimizer from what `save_module` returned; other names in the state are ignored."""
     module.load_state_dict({name: _tensor(state[f"{prefix}{name}"]) for name in module.state_dict()})
@@ -84,36 +178,6 @@ def load_module(
                 value = _in_layout_of(parameter, key, value)
             loaded.setdefault(int(index), {})[name] = value
     optimizer.load_state_dict(optimizer.state_dict() | {"state": loaded})
-
-
-@torch.no_grad()
-def adam_step(optimizer: torch.optim.Adam) -> None:
-    """Do `optimizer.step()`: on a CPU the same bits without its bookkeeping, which takes longer than a small update."""
-    (group,) = optimizer.param_groups
-    parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
-    states = [optimizer.state[parameter] for parameter in parameters if parameter in optimizer.state]
-    plain = group["fused"] and not group["amsgrad"] and len(states) == len(parameters) > 0
-    direct = plain and all(each.is_cpu for each in parameters)
-    if not direct:
-        optimizer.step()  # the first step, too, which makes the moments
-        return
-    counts = [state["step"] for state in states]
-    torch._foreach_add_(counts, 1)
-    torch._fused_adam_(
-        parameters,
-        [parameter.grad for parameter in parameters],
-        [state["exp_avg"] for state in states],
-        [state["exp_avg_sq"] for state in states],
-        [],
-        counts,
-        lr=group["lr"],
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
-        weight_decay=group["weight_decay"],
-        eps=group["eps"],
-        amsgrad=False,
-        maximize=group["maximize"],
-    )
 
 
 @torch.no_grad()

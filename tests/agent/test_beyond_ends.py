@@ -170,3 +170,8 @@ def walk(entries: list[Entry], number: int, steps: int) -> tuple[list[float], in
 def test_one_head_cannot_have_a_return_that_goes_on() -> None:
     with pytest.raises(ConfigError, match=r"bonus\.ends_with_episode must be true with bonus\.heads = 1.*heads = 2"):
         BonusConfig(ends_with_episode=False)
+
+
+def test_what_is_scored_when_sampled_is_the_state_and_not_the_next() -> None:
+    with pytest.raises(ConfigError, match=r"bonus\.when must be entry with bonus\.pays_for = next_state"):
+        BonusConfig(when="sample", pays_for="next_state")

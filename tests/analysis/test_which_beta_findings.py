@@ -93,8 +93,8 @@ def test_noise_is_asked_of_bonuses_on_appearance_with_the_oracle_beside_them() -
         every(("oracle",), ("noisy_tv",), "own", runs(*[0.9] * 10)),
     )
     finding = BY_KEY["noise-blinds"]
-    (claim,) = finding.claims(scored, "today", TEN)
-    assert [claim.effect, claim.p_for, claim.beside] == pytest.approx([0.9, 2**-9, 0.0])
+    (hypothesis,) = finding.hypotheses(scored, "today", TEN)
+    assert [hypothesis.effect, hypothesis.p_for, hypothesis.beside] == pytest.approx([0.9, 2**-9, 0.0])
     assert judge(finding, scored, "today", TEN) == {"cts solves blank_tv more often than noisy_tv": "yes"}
     without_oracle = {key: own for key, own in scored.items() if key[0] != "oracle"}
     assert judge(finding, without_oracle, "today", TEN) == {}

@@ -71,10 +71,10 @@ def test_a_finding_is_judged_with_all_of_its_runs_and_not_with_one_less() -> Non
     found = answered(done, finding, "today")
     assert found.runs == Count(5 * 4 * 2 * 20, 5 * 4 * 2 * 20)
     assert found.answers == {"own beats transferred": "yes"}
-    assert found.claims["own beats transferred"].effect == 1.0
+    assert found.hypotheses["own beats transferred"].effect == 1.0
     lacking = answered(without_a_run(done, "rnd", "noisy_tv", (1,), 19), finding, "today")
     assert lacking.runs == Count(799, 800)
-    assert (lacking.answers, lacking.claims) == ({}, {})
+    assert (lacking.answers, lacking.hypotheses) == ({}, {})
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.key)

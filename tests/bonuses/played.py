@@ -1,6 +1,7 @@
 """Bonuses as their methods have them in small worlds, made and given random play of Four Rooms with batches of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ MID_EPISODE = 100
 
 
 def made(name: str, seed: int = 0) -> Any:
-    """Return the bonus of a method, before its first step."""
-    return build(METHODS[name].bonus_on(ROOMS), context_of(ROOMS, stream(seed, "bonus")))
+    """Return the bonus of a method, before its first step; the agent learns from the 40th on."""
+    context = replace(context_of(ROOMS, stream(seed, "bonus")), min_history_steps=40)
+    return build(METHODS[name].bonus_on(ROOMS), context)
 
 
 def paid(bonus: Any, first: int, last: int, steps: Sequence[Transition] = PLAYED) -> list[float]:

@@ -1,4 +1,4 @@
-"""Learned bonuses that keep something of an episode, saved in the middle of one, between batches, and restored."""
+"""Learned bonuses saved in the middle of an episode, of which some keep something, between batches, and restored."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from offpiste import arrays
 from offpiste.bonuses.base import Context
 from offpiste.bonuses.contract.play import ROOMS, context_of
 from offpiste.bonuses.registry import build
-from offpiste.methods import METHODS
+from offpiste.methods import BY_RULE, METHODS
 from offpiste.seeding import generator_state, stream
 from tests.bonuses.played import MID_EPISODE, PLAYED, batch, made, paid
 from tests.sameness import assert_same, global_generators
 
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # as in a run
-NAMES = ("e3b", "noveld", "ngu", "disagreement", "ride", "e3b_rnd")
+NAMES = [name for name, row in METHODS.items() if row.source == BY_RULE]
 each = pytest.mark.parametrize("name", NAMES)
 
 

@@ -1,7 +1,9 @@
 """RND against cases worked by hand, against the released code's numbers and against one step in float64."""
 
+import itertools
 import math
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -210,6 +212,22 @@ def test_a_novel_frame_pays_more_than_a_repeated_one() -> None:
     for _ in range(20):
         again = bonus.observe(transition(100))
     assert again < 0.5 * novel
+
+
+def test_a_batch_is_scored_as_the_next_frames_would_be_paid() -> None:
+    bonus, twin = make(Rnd), make(Rnd)
+    for seed in range(4):
+        bonus.observe(transition(seed))
+    frames = np.random.default_rng(1).integers(0, 256, (2, 7, *SMALL), dtype=np.uint8)  # stacks of 4, n is 3
+    batch: Any = SimpleNamespace(frames=frames, stack=4)
+    before, scored = bonus.state(), bonus.score(batch)
+    assert_same(bonus.state(), before)
+    assert scored.shape == (2, 3)
+    for row, step in itertools.product(range(2), range(3)):
+        twin.load_state(before)
+        # A frame is paid for by statistics that count it, and scored by those before it; here by these in both.
+        twin._pixels.observe = lambda _: None
+        assert scored[row, step] == pytest.approx(twin.observe(shown(frames[row, 3 + step])), rel=1e-4)
 
 
 # The released bonus.

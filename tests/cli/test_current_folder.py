@@ -82,7 +82,7 @@ def add_bonus(folder: Path) -> None:
 
 def output(launcher: str, argv: list[str], folder: Path) -> str:
     """Return the output of a command, after asserting that it ran no module of the folder."""
-    done = subprocess.run([*LAUNCHERS[launcher], *argv], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*LAUNCHERS[launcher], *argv], cwd=folder, capture_output=True, text=True, timeout=900)
     assert not [path.name for path in folder.glob("*.ran")], done.stderr
     return done.stdout + done.stderr
 

@@ -19,7 +19,7 @@ from offpiste.store.storage import Folder
 from offpiste.study import child, cost, here, ray_cluster, status
 from offpiste.study.driver import StudySummary, Terms
 from offpiste.study.marks import Marks, read_status
-from offpiste.study.parts import Part
+from offpiste.study.parts import StudyPart
 from offpiste.study.plan import read_study
 from offpiste.study.status import RunStatus
 from tests.cli.test_main import Output
@@ -199,7 +199,7 @@ def test_the_exit_code_of_a_part_says_whether_to_start_it_again(
     assert Output(argv, capsys).code == code
     assert Output([*argv, "--batch"], capsys).code == code
     content, terms = Path(file).read_bytes(), Terms(1.5)
-    assert called == [(content, "x", Part(2, 3), 2, terms), (None, "x", Part(2, 3), 2, terms)]
+    assert called == [(content, "x", StudyPart(2, 3), 2, terms), (None, "x", StudyPart(2, 3), 2, terms)]
 
 
 @pytest.mark.parametrize(

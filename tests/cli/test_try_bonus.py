@@ -9,12 +9,13 @@ import pytest
 from offpiste.analysis.caveats import CLIPPED, Note
 from offpiste.cli import try_bonus
 from offpiste.cli.trial_view import warnings
+from offpiste.config import BonusConfig
 from offpiste.methods import METHODS, SMALL_WORLDS
 from offpiste.store.storage import Folder
 from offpiste.study import cost, here
 from offpiste.study.driver import StudySummary
 from offpiste.study.plan import Study
-from offpiste.study.tuning import grid_of
+from offpiste.study.tuning import calibrated, rounded
 from tests.analysis.small_store import write_run
 from tests.cli.test_main import Output
 
@@ -46,7 +47,7 @@ def test_a_quick_trial_uses_the_middle_of_the_grid_a_hard_world_and_three_seeds(
     assert output.code == 0, output.errors
     (study,) = ran
     assert [run.game for run in study.runs] == ["four_rooms"] * 3
-    assert {run.bonus.scale for run in study.runs} == {grid_of(NEW).middle}
+    assert {run.bonus.scale for run in study.runs} == {rounded(calibrated(BonusConfig(NEW)))}
     rows = [line.split() for line in output.out.splitlines()]
     assert rows[1][:3] == ["Four", "Rooms", "0.57"]  # from 0.01 to 1.04
     assert Path(output.out.splitlines()[-1]).is_file()
@@ -100,7 +101,7 @@ def test_with_sensitivity_seven_scales_are_tried_in_each_world_at_a_cost_that_is
     assert output.code == 0, output.errors
     result, tried = ran
     assert (len(result.runs), len(tried.runs)) == (3, 14)
-    middle = grid_of(NEW).middle
+    middle = rounded(calibrated(BonusConfig(NEW)))
     scales = sorted({run.bonus.scale for run in tried.runs})
     assert scales[4] == middle
     assert [scale / middle for scale in scales] == pytest.approx([10 ** (k / 2) for k in range(-4, 3)], rel=0.05)

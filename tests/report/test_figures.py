@@ -13,15 +13,16 @@ from offpiste.analysis.names import title
 from offpiste.analysis.paper import MONTEZUMA
 from offpiste.methods import PAPER_METHODS
 from offpiste.report.drawing import figure_of, save
-from offpiste.report.figures import MAX_SEEDS, PAPER_FIGURES, game_figure, overlaid, paper_figures
+from offpiste.report.figures import MAX_SEEDS, PAPER_FIGURES, game_figure, has_curves, overlaid, paper_figures
 from offpiste.report.look import MUTED, PAGE_COLOURS, looks, series_look
-from offpiste.report.overviews import overview_figures
+from offpiste.report.overviews import improvement_figure, overview_figures
 from offpiste.report.panels import Axis, Band, Dots, Drawing, Line, Panel, Squares, Stroke, Tiles, shapes
 from offpiste.report.svg import for_page, panel_svg
 from offpiste.store.storage import Folder
 from offpiste.worlds.games import GAMES
 from tests.analysis.small_store import config_of, write_run
 from tests.analysis.small_study import evidence_of, import_curves, write_study
+from tests.analysis.test_curves import write_thinned
 
 
 @pytest.fixture
@@ -57,6 +58,20 @@ def test_each_method_has_a_panel_with_the_mean_of_the_baseline_in_grey_on_one_sc
     assert lines_of(baseline, MUTED) == []
     assert baseline.y == cts.y
     assert cts.y.low < 0.0 < 20.0 < 29.6 <= cts.y.high  # from random play to a human, whom it comes near
+
+
+def test_an_episode_that_stands_for_those_not_in_the_records_lies_on_its_panel(store: Folder) -> None:
+    write_thinned(store, kept=5)  # of an iteration whose mean is 200 an episode of 500 is left
+    (panel,) = game_figure(evidence_of(store), "freeway").panels
+    (episode,) = (mark for mark in panel.marks if isinstance(mark, Dots) and "an episode of 500" in mark.titles)
+    assert panel.y.low < episode.ys[0] < panel.y.high
+
+
+def test_a_curve_takes_two_points(store: Folder) -> None:
+    write_study(store, {("freeway", "epsilon_greedy"): [2.0, 4.0]})
+    write_run(store, config_of("pong", "epsilon_greedy", 0), [1.0])
+    evidence = evidence_of(store)
+    assert [has_curves(evidence, game) for game in ("freeway", "pong")] == [True, False]
 
 
 def test_seeds_that_are_too_many_for_a_panel_are_not_drawn(store: Folder) -> None:
@@ -137,10 +152,9 @@ def test_a_figure_of_the_paper_has_the_games_that_have_curves_and_is_not_drawn_f
 
 def test_the_figures_across_games(whole: Folder, tmp_path: Path) -> None:
     evidence = evidence_of(whole)
-    compared = comparisons.against_baseline(evidence)
-    found = list(
-        overview_figures(evidence, compared, comparisons.aggregates(evidence), comparisons.correlations(evidence))
-    )
+    compared = improvement_figure(evidence, comparisons.against_baseline(evidence))
+    across = overview_figures(evidence, comparisons.aggregates(evidence), comparisons.correlations(evidence))
+    found = [compared, *across]
     assert [drawing.name for drawing in found] == [
         "improvement",
         "aggregates",

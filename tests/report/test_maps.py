@@ -6,8 +6,9 @@ import pytest
 
 from offpiste.analysis.results import load
 from offpiste.analysis.visits import Visits, visits_by_run
+from offpiste.methods import METHODS
 from offpiste.report.maps import UNVISITED, colour, game_maps, map_panel, shades, time_panels
-from offpiste.report.panels import Dots, Panel, Squares
+from offpiste.report.panels import Dot, Dots, Panel, Squares, Text, Tiles, shapes
 from offpiste.store.storage import Folder
 from tests.analysis.small_study import evidence_of, write_small_worlds
 from tests.test_hero import visit
@@ -32,6 +33,20 @@ def test_a_map_of_a_small_world_has_its_ground_its_visits_and_its_goal() -> None
     (goal,) = (mark for mark in panel.marks if isinstance(mark, Dots))
     assert (goal.xs, goal.ys) == ([6.5], [6.5])
     assert panel.y.low > panel.y.high  # rows are counted from the top
+
+
+def test_the_goal_leaves_the_colour_of_its_cell_to_be_seen() -> None:
+    for game in ("deep_sea_6", "museum"):
+        panel = map_panel("CTS", game, {(0, 0, 0): 5})
+        tiles = next(shape for shape in shapes(panel) if isinstance(shape, Tiles))
+        (goal,) = (shape for shape in shapes(panel) if isinstance(shape, Dot))
+        assert goal.radius < min(tiles.size) / 2
+
+
+def test_the_name_of_each_of_our_methods_stands_above_its_map_in_full() -> None:
+    for method in METHODS.values():
+        panel = map_panel(method.label, "deep_sea_6", {(0, 0, 0): 5})
+        assert next(shape.text for shape in shapes(panel) if isinstance(shape, Text)) == method.label
 
 
 def test_rooms_of_a_game_lie_where_they_connect_each_as_large_as_what_was_visited_in_any() -> None:

@@ -308,7 +308,9 @@ def test_findings_without_a_verdict_are_folded_away_and_figures_of_the_paper_are
     assert "Not drawn, for lack of curves: Montezuma’s Revenge beside three other hard games, " in page.text
 
 
-def test_a_report_needs_neither_torch_nor_ray(store: Folder, tmp_path: Path) -> None:
+def test_a_report_needs_neither_torch_nor_ray_and_embeds_fonts_since_journals_refuse_outlines(
+    store: Folder, tmp_path: Path
+) -> None:
     write_study(store, {("pong", "epsilon_greedy"): [1.0, 2.0]})
     program = (
         "import sys\n"
@@ -318,6 +320,11 @@ def test_a_report_needs_neither_torch_nor_ray(store: Folder, tmp_path: Path) -> 
     )
     words = [sys.executable, "-c", program, str(store.local_path), str(tmp_path / "report")]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    written = [file.read_bytes() for file in (tmp_path / "report" / "figures").glob("*.pdf")]
+    assert written
+    for content in written:
+        assert b"/Subtype /CIDFontType2" in content
+        assert b"/Subtype /Type3" not in content
 
 
 def test_small_worlds_begin_with_a_profile_and_say_that_they_are_not_atari(

@@ -88,6 +88,22 @@ def test_the_intrinsic_reward_is_on_a_scale_of_powers_of_ten_without_zeros(store
     assert intrinsic_panel(run, {}) is None
 
 
+def test_a_run_that_goes_on_is_drawn_to_its_last_window_and_not_beyond_the_panel(store: Folder) -> None:
+    """Its iterations end at 1,200 frames, the windows at as many as are given."""
+    (run,) = evidence_of(store).runs
+    panel = intrinsic_panel(run, {"intrinsic/mean": (np.array([100.0, 99_000.0]), np.array([0.01, 0.1]))})
+    assert panel is not None
+    assert run.frames < panel.x.high == 99_000.0
+
+
+def test_runs_of_a_store_beside_it_have_no_page(store: Folder, tmp_path: Path) -> None:
+    other = Folder(tmp_path / "other")
+    write_small_worlds(other, {("four_rooms", "rnd"): [1.0]})
+    report = build(store, tmp_path / "report", beside=[other])
+    assert "Four Rooms, CTS" in only_page(report.page.parent).read_text()
+    assert "RND" in Page(report.page).text
+
+
 def test_two_runs_never_share_a_page_whatever_they_are_called(store: Folder) -> None:
     (run,) = evidence_of(store).runs
 

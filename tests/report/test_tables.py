@@ -14,6 +14,7 @@ from offpiste.analysis.stats import Interval
 from offpiste.config import RunConfig
 from offpiste.report.quality_tables import seeds_table
 from offpiste.report.tables import (
+    Points,
     Spread,
     Table,
     game_table,
@@ -137,6 +138,12 @@ def test_a_method_of_a_store_takes_the_column_of_no_other_by_its_name(store: Fol
 def test_what_rounding_leaves_of_nothing_is_shown_as_nothing() -> None:
     assert shown(1.1e-16) == shown(-1.1e-16) == "0.00"
     assert shown(2e-7) == "2e−07"
+
+
+def test_a_score_of_next_to_nothing_has_no_exponent() -> None:
+    assert [shown(Points(value)) for value in (-7e-6, 0.0004, 0.0012)] == ["0.00", "0.00", "0.001"]
+    assert str(Spread(Points(-7e-6), Points(-3e-5), Points(0.25), 10)) == "0.00 (0.00 to 0.25; 10)"
+    assert to_csv(Table("any", ("random",), [(Points(-7e-6),)])) == "random\n-7e-06\n"
 
 
 def test_published_scores_are_comparable_only_beside_runs_of_the_same_protocol_and_length(store: Folder) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import ExplorationConfig, WorldConfig
 from offpiste.errors import CheckpointError, StoreError
-from offpiste.run.evaluate import Played, evaluate
+from offpiste.run.evaluate import PlayedEpisode, evaluate
 from offpiste.run.train import train
 from offpiste.store.identity import claim
 from offpiste.store.storage import Folder
@@ -49,7 +49,7 @@ def test_the_same_seed_plays_the_same_and_another_does_not(trained: Folder) -> N
 
 def test_episodes_come_one_by_one(trained: Folder) -> None:
     episodes = evaluate(trained, 10**9, seed=0)
-    assert isinstance(next(episodes), Played)
+    assert isinstance(next(episodes), PlayedEpisode)
 
 
 def test_the_return_is_the_games_own_and_not_clipped(trained: Folder) -> None:

@@ -35,6 +35,14 @@ def test_an_interrupt_after_sigterm_waits_for_the_checkpoint_and_the_next_one_do
             signal.raise_signal(signal.SIGINT)
 
 
+def test_a_block_within_another_has_its_signal_and_leaves_its_handlers() -> None:
+    with stop_on_signals() as outer:
+        signal.raise_signal(signal.SIGTERM)
+        with stop_on_signals() as inner:
+            assert inner.number == signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) is outer is inner
+
+
 def test_outside_the_main_thread_signals_are_left_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     seen = []

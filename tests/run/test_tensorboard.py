@@ -121,11 +121,17 @@ def test_a_map_has_each_room_by_itself_and_the_visited_cells_bright() -> None:
         "visits": np.array([1, 100]),
     }
     image = visits_map(cells, y_up=True)
-    assert image.shape == (32 * 6, 2 * 32 * 6, 3)
-    small = image[::6, ::6].max(axis=2)
-    lit = np.argwhere(small > small.min())
-    assert lit.tolist() == [[29, 33], [31, 0]]
-    assert small[29, 33] > small[31, 0]
+    assert image.shape == (3 * 51, 5 * 51, 3)  # three rows and two columns of each room, one apart
+    small = image[::51, ::51].max(axis=2)
+    assert small[:, 2].max() < 10  # between the rooms
+    lit = np.argwhere(small > 56)  # the ground is darker
+    assert lit.tolist() == [[0, 4], [2, 0]]
+    assert small[0, 4] > small[2, 0]
+
+
+def test_a_map_of_one_coordinate_is_no_thin_line() -> None:
+    cells = {"cell": np.arange(20), "y": 8 * np.arange(20), "visits": np.ones(20, np.int64)}
+    assert visits_map(cells, y_up=False).shape == (20 * 12, 5 * 12, 3)
 
 
 def test_the_settings_are_a_table_with_those_of_the_bonus_first() -> None:

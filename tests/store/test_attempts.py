@@ -1,6 +1,8 @@
-"""A discarded run leaves nothing but its attempts, and harms nothing that a link leads to."""
+"""A discarded run leaves nothing but its attempts, and a process is known by its machine, its id and its start."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +11,14 @@ import pytest
 from offpiste.analysis.results import load
 from offpiste.errors import StoreError, Superseded
 from offpiste.run.train import train
-from offpiste.store import layout
-from offpiste.store.attempts import attempt_names, discard
+from offpiste.store import attempts, layout
+from offpiste.store.attempts import attempt_names, discard, has_ended, this_process
 from offpiste.store.checkpoints import stop_if_superseded
 from offpiste.store.identity import read_config
 from offpiste.store.storage import Folder
 from tests.run.test_train import tiny_run
+
+NAME = "from offpiste.store.attempts import this_process; print(this_process(), flush=True); input()"
 
 
 def test_a_discarded_run_leaves_nothing_but_what_stops_its_late_processes(tmp_path: Path) -> None:
@@ -60,3 +64,31 @@ def test_a_run_that_is_elsewhere_by_a_link_is_not_discarded_and_not_trained(
     with pytest.raises(StoreError, match=f"{link} is a link to "):
         act(Folder(tmp_path / "store").below("run"))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("proc", [True, False])
+def test_a_process_has_ended_once_it_was_killed_and_only_then(proc: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = NAME
+    if not proc:  # as on macOS
+        command = "from pathlib import Path; import offpiste.store.attempts as p; "
+        command += f"p._BOOT = p._PROCESSES = Path('/none'); {NAME}"
+        monkeypatch.setattr(attempts, "_BOOT", Path("/none"))
+        monkeypatch.setattr(attempts, "_PROCESSES", Path("/none"))
+    attempts._machine.cache_clear()
+    with subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().decode().strip()
+        before = has_ended(name)
+        process.kill()
+        process.wait()
+        assert (before, has_ended(name)) == (False, True)
+    assert not has_ended(this_process())
+    attempts._machine.cache_clear()
+
+
+def test_a_later_process_with_the_same_id_is_another_and_one_elsewhere_never_ends() -> None:
+    machine, pid, start = this_process().split("-", 2)
+    assert has_ended(f"{machine}-{pid}-{int(start) - 1}")
+    assert not has_ended(f"00000000-{pid}-{int(start) - 1}")
+    for crooked in ("", "x", f"{machine}-", f"{machine}-x-1"):
+        assert not has_ended(crooked)

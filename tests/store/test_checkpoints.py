@@ -15,7 +15,7 @@ from offpiste.errors import CheckpointError, StoreError, Superseded
 from offpiste.store import checkpoints as checkpoints_module
 from offpiste.store import documents, layout
 from offpiste.store.attempts import attempt_names, attempt_order, begin_attempt, read_attempts
-from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_object, newest_whole
+from offpiste.store.checkpoints import Checkpoints, Saved, delete_unneeded, newest_objects, newest_whole
 from offpiste.store.documents import checksum
 from offpiste.store.identity import about
 from offpiste.store.manifests import Foreign, manifest_names, read_manifest, write_manifest
@@ -539,24 +539,24 @@ def test_the_checkpoint_above_makes_five_puts(location: str) -> None:
 
 def test_one_object_is_read_from_the_newest_checkpoint_in_which_it_is_whole(folder: Folder) -> None:
     with pytest.raises(CheckpointError, match="holds no checkpoint; give the folder of a run"):
-        newest_object(folder, "agent")
+        newest_objects(folder, ["agent"], list[str]().append)
     checkpoints = begun(folder)
     checkpoints.save(1, FIRST, {})
     checkpoints.save(2, SECOND, {})
-    assert newest_object(folder, "agent") == b"second agent"
+    assert newest_objects(folder, ["agent"], pytest.fail) == {"agent": b"second agent"}
     folder.delete(manifest(folder)["objects"]["agent"]["name"])
     warnings: list[str] = []
-    assert newest_object(folder, "agent", warnings.append) == b"first agent"
+    assert newest_objects(folder, ["agent"], warnings.append) == {"agent": b"first agent"}
     (warning,) = warnings
     assert re.fullmatch(
         r"the checkpoint of step 1 is used, since a newer one is broken: objects/\S*-agent is missing", warning
     )
-    assert newest_object(folder, "loop") == b"second loop"
+    assert newest_objects(folder, ["loop"], pytest.fail) == {"loop": b"second loop"}
     folder.delete(manifest(folder, 0)["objects"]["agent"]["name"])
     with pytest.raises(CheckpointError, match=r"agent is missing; objects/.*agent is missing"):
-        newest_object(folder, "agent")
+        newest_objects(folder, ["agent"], list[str]().append)
     with pytest.raises(KeyError):
-        newest_object(folder, "no such object")
+        newest_objects(folder, ["no such object"], list[str]().append)
 
 
 def test_attempts_are_numbered_from_one_and_sort_by_number(folder: Folder) -> None:
@@ -608,7 +608,7 @@ def test_checkpoints_of_another_run_are_refused_and_nothing_is_changed(folder: F
     with pytest.raises(Foreign, match=text):
         later.restore()
     with pytest.raises(Foreign, match=text):
-        newest_object(folder, "agent")
+        newest_objects(folder, ["agent"], list[str]().append)
     assert contents(folder) == before
 
 
@@ -659,7 +659,7 @@ def test_an_object_larger_than_its_manifest_says_is_not_read(tmp_path: Path) -> 
     with (tmp_path / manifest(folder)["objects"]["agent"]["name"]).open("wb") as file:
         file.truncate(40 * 2**30)
     with pytest.raises(CheckpointError, match=r"-agent must have 11 bytes, got more"):
-        newest_object(folder, "agent")
+        newest_objects(folder, ["agent"], list[str]().append)
 
 
 @pytest.mark.parametrize(
@@ -687,7 +687,7 @@ def test_an_entry_of_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, entr
     with pytest.raises(
         CheckpointError, match=r"manifests/000000000001-000001-abcdef\.json is damaged: agent\.|setting"
     ):
-        newest_object(folder, "agent")
+        newest_objects(folder, ["agent"], list[str]().append)
 
 
 @pytest.mark.parametrize(

@@ -16,22 +16,21 @@ from offpiste.errors import AccessDenied, MachineError, StoreError
 from offpiste.rows import utc_now
 from offpiste.run.stopping import StopSignal
 from offpiste.store import layout
-from offpiste.store.attempts import begin_attempt
-from offpiste.store.process_id import this_process
+from offpiste.store.attempts import begin_attempt, this_process
 from offpiste.store.storage import Folder
 from offpiste.study import driver, status
 from offpiste.study.driver import HUNG_LOOKS, LOOK_SECONDS, MACHINE_ERRORS, Terms, drive
 from offpiste.study.marks import Marks
 from offpiste.study.plan import Study
-from offpiste.study.task import Outcome, Task
+from offpiste.study.task import AttemptOutcome, Task
 from offpiste.study.tries import count_attempt
 from offpiste.study.workers import Pulse
 from tests.study.small import leave_status, tiny_study
 
-DONE, PAUSED, LOST = Outcome("finished"), Outcome("paused"), Outcome("lost", "its machine is gone")
-FAILED = Outcome("failed", "ValueError: no", "Traceback\nValueError: no")
-NOT_RETRYABLE = Outcome("not_retryable", "NotFinite: nan", "Traceback\nNotFinite: nan")
-NO_GPU = Outcome("machine", "there is no GPU", host="bad")
+DONE, PAUSED, LOST = AttemptOutcome("finished"), AttemptOutcome("paused"), AttemptOutcome("lost", "its machine is gone")
+FAILED = AttemptOutcome("failed", "ValueError: no", "Traceback\nValueError: no")
+NOT_RETRYABLE = AttemptOutcome("not_retryable", "NotFinite: nan", "Traceback\nNotFinite: nan")
+NO_GPU = AttemptOutcome("machine", "there is no GPU", host="bad")
 STUDY = replace(tiny_study(keep="all"), bonus_sources={"none": None})
 FIRST, SECOND, THIRD = (run.run_id for run in STUDY.runs)
 GOES_ON = None
@@ -88,16 +87,16 @@ class FakeWorkers:
         self.started_at.append(self.clock.now)
         self.max_in_flight = max(self.max_in_flight, len(self.in_flight))
         if count_attempt(self.store.below(run.run_id)).in_vain:  # as the task does
-            self.script[run.run_id] = [Outcome("not_retryable", "10 attempts made no checkpoint")]
+            self.script[run.run_id] = [AttemptOutcome("not_retryable", "10 attempts made no checkpoint")]
 
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+    def wait(self, seconds: float) -> list[tuple[str, AttemptOutcome]]:
         for run_id in self.in_flight:
             steps = self.script.get(run_id, [])
             step = self.when_stopped if self.stopped else steps.pop(0) if steps else DONE
             outcome = step() if callable(step) else step
             if run_id in self.killed:
                 self.killed.remove(run_id)
-                outcome = Outcome("failed", "its process was killed by SIGKILL")
+                outcome = AttemptOutcome("failed", "its process was killed by SIGKILL")
             if outcome is not None:
                 del self.in_flight[run_id]
                 return [(run_id, outcome)]
@@ -114,8 +113,8 @@ class FakeWorkers:
     def kill(self, run_id: str) -> None:
         self.killed.append(run_id)
 
-    def with_checkpoint(self, run_id: str, step: int, outcome: Outcome) -> Callable[[], Outcome]:
-        def act() -> Outcome:
+    def with_checkpoint(self, run_id: str, step: int, outcome: AttemptOutcome) -> Callable[[], AttemptOutcome]:
+        def act() -> AttemptOutcome:
             self.store.below(run_id).put(f"manifests/{step:012d}-1.json", b"{}")
             return outcome
 
@@ -339,7 +338,7 @@ def test_an_attempt_that_has_registered_and_not_yet_written_is_at_work_too(store
 
 
 def test_an_attempt_of_ours_that_died_on_another_machine_is_no_reason_to_wait(store: Folder, clock: Clock) -> None:
-    def die() -> Outcome:
+    def die() -> AttemptOutcome:
         begin_attempt(store.below(FIRST), {"started_at": utc_now(), "host": "there", "process": "x-1-2"})
         return LOST
 
@@ -352,9 +351,9 @@ def test_an_attempt_of_ours_that_died_on_another_machine_is_no_reason_to_wait(st
 
 
 def test_a_superseded_run_is_left_to_the_newer_attempt_until_that_is_stale(store: Folder, clock: Clock) -> None:
-    def take_over() -> Outcome:
+    def take_over() -> AttemptOutcome:
         leave_status(store.below(FIRST), STUDY.runs[0], "running", 100)
-        return Outcome("superseded", "attempt 2 has taken over")
+        return AttemptOutcome("superseded", "attempt 2 has taken over")
 
     def vanish() -> None:
         leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, seconds_ago=400)
@@ -451,6 +450,17 @@ def test_a_run_without_a_step_in_thirty_looks_is_killed_and_has_failed(
     assert workers.started.count(FIRST) == (1 if moves else 2)
 
 
+def test_a_run_whose_news_the_store_refuses_is_not_taken_for_hung(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "check_writable", away)  # as Ray knows of steps by the store alone
+    workers = FakeWorkers(clock, store, {FIRST: [GOES_ON] * int(LOOK_SECONDS * (HUNG_LOOKS + 5))}, slots=1)
+    workers.steps = lambda _: 7
+    log = driven(workers, replace(STUDY, runs=STUDY.runs[:1]))[2]
+    assert f"{FIRST} makes no step, or the store takes no news of it: away" in log
+    assert workers.started == [FIRST]
+
+
 def test_a_machine_that_slept_for_a_day_kills_no_healthy_run(store: Folder, clock: Clock) -> None:
     def sleep() -> None:
         clock.now += 86_400
@@ -483,11 +493,11 @@ def test_one_bad_machine_does_not_end_a_study_that_advances_elsewhere(store: Fol
 
 
 def test_a_machine_is_told_how_long_it_has_failed_until_it_trains_again(store: Folder, clock: Clock) -> None:
-    def fail() -> Outcome:
+    def fail() -> AttemptOutcome:
         clock.now += 10
         return NO_GPU
 
-    workers = FakeWorkers(clock, store, {FIRST: [fail, fail, Outcome("paused", host="bad"), PAUSED]}, slots=1)
+    workers = FakeWorkers(clock, store, {FIRST: [fail, fail, AttemptOutcome("paused", host="bad"), PAUSED]}, slots=1)
     driven(workers, replace(STUDY, runs=STUDY.runs[:1]))
     assert [task.failing.get("bad") for task in workers.tasks] == [None, 0.0, 10.0, None, None]
 
@@ -495,7 +505,7 @@ def test_a_machine_is_told_how_long_it_has_failed_until_it_trains_again(store: F
 def test_time_that_is_up_before_any_run_advanced_is_the_error_of_the_machine_or_the_store(
     store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> Outcome:
+    def fail() -> AttemptOutcome:
         clock.now += 3_500
         return NO_GPU
 
@@ -528,10 +538,57 @@ def test_a_store_that_fails_for_an_hour_is_an_error(
         patch.setattr(driver, "read_status", lambda *_, **__: list(found))
         patch.setattr(status, "read_one", sometimes)
         if ends:
-            with pytest.raises(StoreError, match="no run could be started for 60 minutes: away"):
+            with pytest.raises(StoreError, match="no run has advanced for 60 minutes: away"):
                 driven(workers)
         else:
             assert driven(workers)[0] == (3, 0, 0)
+
+
+def test_a_store_that_is_read_but_refuses_what_is_written_for_an_hour_is_an_error(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "count_failure", away)
+    monkeypatch.setattr(status, "quarantine", away)
+    workers = FakeWorkers(clock, store, {run_id: [FAILED] * 1_000 for run_id in (FIRST, SECOND, THIRD)})
+    with pytest.raises(StoreError, match="no run has advanced for 60 minutes: away"):
+        driven(workers)
+    assert clock.now < 1_000 + 3_600 + 60
+
+
+def test_a_store_that_failed_once_is_no_error_while_somebody_else_advances(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work, tries = status.at_work, [0]
+
+    def look(folder: Folder, newest: str) -> status.AtWork | None:
+        tries[0] += 1
+        if tries[0] == 1:
+            raise StoreError("away")
+        leave_status(folder, STUDY.runs[0], "finished" if clock.now > 6_000 else "running", 400)
+        return at_work(folder, newest)
+
+    monkeypatch.setattr(status, "at_work", look)
+    assert driven(FakeWorkers(clock, store), replace(STUDY, runs=STUDY.runs[:1]))[0] == (1, 0, 0)
+
+
+def test_a_run_whose_process_has_ended_while_the_store_fails_is_asked_for_every_half_minute(
+    store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_status(store.below(FIRST), STUDY.runs[0], "running", 100, process=this_process())
+    read_one, calls = status.read_one, [0]
+
+    def once(*arguments: Any, **named: Any) -> status.RunStatus:
+        calls[0] += 1
+        return read_one(*arguments, **named) if calls[0] == 1 else away()
+
+    found = [read_one(store, run) for run in STUDY.runs[:1]]
+    monkeypatch.setattr(driver, "read_status", lambda *_, **__: found)
+    monkeypatch.setattr(status, "read_one", once)
+    monkeypatch.setattr(driver, "has_ended", lambda _: True)
+    workers = FakeWorkers(clock, store)
+    with pytest.raises(StoreError):
+        driven(workers, replace(STUDY, runs=STUDY.runs[:1]))
+    assert calls[0] <= 3_600 / 30 + 3
 
 
 def test_a_store_that_refuses_the_first_look_is_an_error_at_once(
@@ -547,7 +604,7 @@ def test_a_store_that_refuses_the_first_look_is_an_error_at_once(
 
 @pytest.mark.parametrize(("function", "outcome"), [("quarantine", NOT_RETRYABLE), ("count_failure", FAILED)])
 def test_while_the_store_is_away_nothing_is_quarantined(
-    function: str, outcome: Outcome, store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    function: str, outcome: AttemptOutcome, store: Folder, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status if function == "quarantine" else driver, function, away)
     workers = FakeWorkers(clock, store, {FIRST: [outcome, outcome, DONE]})
@@ -568,7 +625,7 @@ def test_whatever_the_attempts_do_each_run_ends_in_one_place_and_failures_end_on
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("offpiste.study.driver.time.monotonic", now)
         store = Folder(tmp_path_factory.mktemp("store"))
-        step = st.sampled_from([PAUSED, LOST, FAILED, NOT_RETRYABLE, Outcome("superseded"), GOES_ON, DONE])
+        step = st.sampled_from([PAUSED, LOST, FAILED, NOT_RETRYABLE, AttemptOutcome("superseded"), GOES_ON, DONE])
         script = {run.run_id: data.draw(st.lists(step, max_size=12)) for run in STUDY.runs}
         fails = {name: _is_quarantined(list(steps)) for name, steps in script.items()}
         workers = FakeWorkers(now, store, script, slots=data.draw(st.integers(1, 3)))
@@ -578,7 +635,7 @@ def test_whatever_the_attempts_do_each_run_ends_in_one_place_and_failures_end_on
         assert Marks(store, STUDY).done().keys() == {name for name, failed in fails.items() if not failed}
 
 
-def _is_quarantined(steps: list[Outcome | None]) -> bool:
+def _is_quarantined(steps: list[AttemptOutcome | None]) -> bool:
     """Return whether a run with these outcomes ends in quarantine, by the table: no attempt makes a checkpoint."""
     attempts = [step for step in steps if step is not None]
     failures = 0

@@ -16,7 +16,7 @@ from offpiste.run.train import train
 from offpiste.run.video import render_episodes
 from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
-from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_object
+from offpiste.store.checkpoints import Checkpoints, delete_unneeded, newest_objects
 from offpiste.store.documents import signed
 from offpiste.store.finished import holds_only_results
 from offpiste.store.manifests import read_manifest
@@ -25,6 +25,7 @@ from offpiste.study.keep import keep_results
 from tests.study.small import tiny_study
 
 RUN = tiny_study().runs[0]
+KEPT = "kept/000001-weights"
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +50,14 @@ def size(folder: Folder) -> int:
 def test_weights_and_tables_are_kept_and_the_rest_is_deleted(finished: Folder) -> None:
     tables = {name: finished.get(name) for name in finished.list() if name.endswith(".parquet")}
     before, played = size(finished), list(evaluate(finished, 2, seed=1))
-    first = newest_object(finished, "kept/000001-weights")
+    first = newest_objects(finished, [KEPT], pytest.fail)[KEPT]
     assert not holds_only_results(finished)
     keep_results(finished)
     assert holds_only_results(finished)
     assert tables.keys() == {f"{table}.parquet" for table in TABLES}
     assert tables == {name: finished.get(name) for name in tables}
     assert list(evaluate(finished, 2, seed=1)) == played
-    assert newest_object(finished, "kept/000001-weights") == first
+    assert newest_objects(finished, [KEPT], pytest.fail)[KEPT] == first
     assert list(evaluate(finished, 1, seed=1, iteration=1))
     assert len(finished.list("manifests")) == 1
     assert len(finished.list("objects")) == 2  # the last weights, and those of iteration 1
@@ -94,7 +95,7 @@ def test_a_call_that_dies_at_any_write_is_completed_by_the_next(
             keep_results(folder)
         except StoreError:
             assert layout.RESULTS not in folder.list()
-    newest_object(folder, "agent")  # whole at every moment
+    newest_objects(folder, ["agent"], pytest.fail)["agent"]  # whole at every moment
     keep_results(folder)
     assert layout.RESULTS in folder.list()
     assert len(folder.list("objects")) == 2
@@ -147,7 +148,7 @@ def test_the_last_bonus_model_is_kept_so_that_the_run_can_be_watched(tmp_path: P
     run = tiny_study(methods=["cts"], seeds=[0]).runs[0]
     folder = Folder(tmp_path)
     train(run, folder)
-    model = newest_object(folder, "bonus")
+    model = newest_objects(folder, ["bonus"], pytest.fail)["bonus"]
     keep_results(folder)
-    assert newest_object(folder, "bonus") == model
+    assert newest_objects(folder, ["bonus"], pytest.fail)["bonus"] == model
     assert len(list(render_episodes(folder, steps=2, seed=0))) == 2

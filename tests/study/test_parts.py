@@ -10,27 +10,27 @@ from hypothesis import strategies as st
 from offpiste.errors import ConfigError
 from offpiste.store.storage import Folder
 from offpiste.study.marks import Marks, read_status
-from offpiste.study.parts import Part, line, numbers_text, part_of, parts_left, put_count
+from offpiste.study.parts import StudyPart, line, numbers_text, part_of, parts_left, put_count
 from tests.study.small import leave_status, tiny_study
 
 STUDY = replace(tiny_study(seeds=list(range(10)), keep="all"), bonus_sources={"none": None})
 
 
 def test_ten_runs_in_four_parts_are_slices_of_two_or_three_in_order() -> None:
-    assert [len(Part(number, 4).of(STUDY.runs)) for number in (1, 2, 3, 4)] == [2, 3, 2, 3]
-    assert Part(2, 4).of(STUDY.runs) == STUDY.runs[2:5]
+    assert [len(StudyPart(number, 4).of(STUDY.runs)) for number in (1, 2, 3, 4)] == [2, 3, 2, 3]
+    assert StudyPart(2, 4).of(STUDY.runs) == STUDY.runs[2:5]
 
 
 @given(st.integers(0, 3_000), st.integers(1, 1_200))
 def test_each_run_is_in_one_part_and_sizes_differ_by_one_at_most(runs: int, count: int) -> None:
-    parts = [Part(number, count).of(range(runs)) for number in range(1, count + 1)]
+    parts = [StudyPart(number, count).of(range(runs)) for number in range(1, count + 1)]
     assert [index for part in parts for index in part] == list(range(runs))
     sizes = [len(part) for part in parts]
     assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_part_is_written_as_its_number_and_their_number() -> None:
-    assert part_of("3/12") == Part(3, 12)
+    assert part_of("3/12") == StudyPart(3, 12)
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/3", "4/3", "1/0", "-1/3", "1/3/3", "a/b", "١/٣"])

@@ -23,7 +23,7 @@ from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.plan import Study, load_bonuses, make_study, read_study
 from offpiste.study.processes import Processes
-from offpiste.study.task import Outcome, Task
+from offpiste.study.task import AttemptOutcome, Task
 from tests.study.small import TINY
 
 CHATTY = """
@@ -163,7 +163,7 @@ def processes() -> Iterator[Processes]:
     made.close()
 
 
-def outcome_of(processes: Processes) -> Outcome:
+def outcome_of(processes: Processes) -> AttemptOutcome:
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for _, outcome in processes.wait(1.0):
@@ -183,7 +183,7 @@ def test_what_a_bonus_prints_is_no_answer_and_a_bonus_edited_meanwhile_is_refuse
     )
     status.put_file(Folder(tmp_path / "store"), "chat", b"")
 
-    def start(index: int) -> Outcome:
+    def start(index: int) -> AttemptOutcome:
         run = study.runs[index]
         task = Task(to_dict(run), str(tmp_path / "store"), "chat", "all", study.source_of(run))
         processes.start(run, task)

@@ -154,7 +154,7 @@ with _cluster(None, print) as ray:
     address = ray.get_runtime_context().gcs_address
     def client(**environment):
         command = [sys.executable, "-c", sys.argv[1], address]
-        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=600)
         return done.stdout + done.stderr
     quick = {"RAY_NUM_REDIS_GET_RETRIES": "1"}  # it gives up at once, not after 20 s
     assert "let in" in client()

@@ -118,7 +118,7 @@ class Job:
     def __init__(self, folder: Path, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
         (folder / "scontrol").write_text('#!/bin/bash\necho "$@" > requeued\n')
-        (folder / "worker").write_text(f"#!/bin/bash\necho begun > begun\n{worker}\n")
+        (folder / "worker").write_text(f"#!/bin/bash\n{worker}\n")
         for name in ("scontrol", "worker"):
             (folder / name).chmod(0o755)
         monkeypatch.setattr(slurm, "shell_line", lambda _: str(folder / "worker"))
@@ -126,21 +126,29 @@ class Job:
         environment = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "8"}
         environment |= {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
         self.process = subprocess.Popen(["bash", "job"], cwd=folder, env=environment)
-        while not (folder / "begun").exists():
+
+    def begun(self) -> "Job":
+        """Wait until its driver would take a signal."""
+        while not ((self._folder / "begun").exists() and self._is_waiting()):
             time.sleep(0.01)
+        return self
+
+    def _is_waiting(self) -> bool:
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
     def ends(self) -> tuple[int, str]:
-        code = self.process.wait(timeout=20)
+        (self._folder / "may_end").touch()
+        code = self.process.wait(timeout=300)
         requeued = self._folder / "requeued"
         return code, requeued.read_text().strip() if requeued.exists() else ""
 
 
-STOPPED = "trap 'sleep 0.2; exit 75' TERM; while :; do sleep 0.05; done"
+STOPPED = "trap 'while [ ! -e may_end ]; do sleep 0.05; done; exit 75' TERM; echo > begun; while :; do sleep 0.05; done"
+"""A driver that takes its time to end: as long as the test says."""
 
 
 def test_a_job_whose_time_is_up_requeues_this_task_and_no_other(tmp_path: Path, monkeypatch: Any) -> None:
-    job = Job(tmp_path, STOPPED, monkeypatch)
-    time.sleep(0.1)
+    job = Job(tmp_path, STOPPED, monkeypatch).begun()
     job.process.send_signal(signal.SIGUSR1)
     assert job.ends() == (0, "requeue 7_3")
 
@@ -150,15 +158,13 @@ def test_a_job_whose_driver_ended_by_itself_in_time_is_requeued(tmp_path: Path, 
 
 
 def test_a_cancelled_job_stays_cancelled_and_waits_for_its_driver(tmp_path: Path, monkeypatch: Any) -> None:
-    job = Job(tmp_path, STOPPED, monkeypatch)
-    time.sleep(0.1)
+    job = Job(tmp_path, STOPPED, monkeypatch).begun()
     job.process.send_signal(signal.SIGTERM)
     assert job.ends() == (75, "")
 
 
 def test_a_signal_before_the_warning_or_after_it_changes_nothing(tmp_path: Path, monkeypatch: Any) -> None:
-    job = Job(tmp_path, STOPPED, monkeypatch)
-    time.sleep(0.1)
+    job = Job(tmp_path, STOPPED, monkeypatch).begun()
     for number in (signal.SIGUSR1, signal.SIGUSR1, signal.SIGTERM):
         job.process.send_signal(number)
         time.sleep(0.02)
@@ -176,13 +182,11 @@ def test_a_job_whose_machine_fails_is_requeued_three_times_in_a_row(tmp_path: Pa
     found = []
     for code in (76, 76, 75, 76, 76, 76, 76, 76):
         (tmp_path / "requeued").unlink(missing_ok=True)
-        (tmp_path / "begun").unlink(missing_ok=True)
         found.append(Job(tmp_path, f"exit {code}", monkeypatch).ends()[1] != "")
     assert found == [True, True, True, True, True, True, False, False]
 
 
 def test_a_job_whose_machine_fails_after_it_was_cancelled_stays_cancelled(tmp_path: Path, monkeypatch: Any) -> None:
-    job = Job(tmp_path, "trap 'exit 76' TERM; while :; do sleep 0.05; done", monkeypatch)
-    time.sleep(0.1)
+    job = Job(tmp_path, "trap 'exit 76' TERM; echo > begun; while :; do sleep 0.05; done", monkeypatch).begun()
     job.process.send_signal(signal.SIGTERM)
     assert job.ends() == (76, "")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from offpiste.config import RESULTS_VERSION
+from offpiste.rows import utc_now
 from offpiste.store import layout
 from offpiste.store.documents import signed
 from offpiste.store.identity import about
@@ -64,6 +65,71 @@ def test_a_run_whose_folder_holds_other_settings_is_failed_but_not_quarantined(t
     assert (seen.state, seen.quarantined) == ("failed", False)
     other = "another run: agent.discount is 0.99 there and 0.5 here"
     assert seen.note == f"the folder holds {other}; `offpiste study discard` deletes it"
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds_ago", "asked"),
+    [
+        ("running", 10, ["status.json"]),
+        ("running", 400, ["status.json", "a list", "run.json"]),
+        ("paused", 10, ["status.json", "a list", "run.json"]),
+    ],
+)
+def test_of_a_run_under_way_the_status_is_all_that_is_read(
+    state: str, seconds_ago: float, asked: list[str], tmp_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run = Folder(tmp_path), STUDY.runs[0]
+    leave_status(store.below(run.run_id), run, state, 100, seconds_ago=seconds_ago)
+    get, listed = Folder.get, Folder.list
+    found: list[str] = []
+
+    def noted_get(folder: Folder, name: str, max_bytes: int | None = None) -> bytes | None:
+        found.append(name)
+        return get(folder, name, max_bytes)
+
+    def noted_list(folder: Folder, prefix: str = "") -> list[str]:
+        found.append("a list")
+        return listed(folder, prefix)
+
+    monkeypatch.setattr(Folder, "get", noted_get)
+    monkeypatch.setattr(Folder, "list", noted_list)
+    (seen,) = status.read_all(store, [run])
+    assert found == asked
+    assert seen == replace(status.read_one(store, run), seconds_since_news=seen.seconds_since_news)
+
+
+def test_a_run_that_is_quarantined_after_its_process_died_is_not_taken_for_running(folder: Folder) -> None:
+    runs = STUDY.runs[:2]
+    for run in runs:
+        leave_status(folder.below(run.run_id), run, "running", 100)
+    status.quarantine(folder.below(runs[0].run_id), "its process was killed", "")
+    found = status.read_all(folder, runs)
+    assert [(seen.state, seen.frames, seen.note) for seen in found] == [
+        ("failed", 100, "its process was killed"),
+        ("running", 100, ""),
+    ]
+    assert status.lift_quarantine(folder.below(runs[0].run_id))
+    assert status.at_work(folder.below(runs[0].run_id), "") is None  # so a driver elsewhere need not wait
+
+
+def test_a_run_under_way_with_other_settings_another_version_or_another_file_is_named(tmp_path: str) -> None:
+    store, run = Folder(tmp_path), STUDY.runs[0]
+    leave_status(store.below(run.run_id), run, "running", 100)
+    store.below(run.run_id).put(layout.CHECKPOINTED, b"{}")  # or it may begin anew
+    others = [
+        replace(run, agent=replace(run.agent, discount=0.5)),
+        replace(run, exploration=replace(run.exploration, epsilon_final=0.5)),
+    ]
+    assert [status.read_all(store, [other])[0].state for other in (run, *others)] == ["running", "failed", "failed"]
+    assert status.read_all(store, [run], {"none": None})[0].state == "running"
+    assert status.read_all(store, [run], {"none": "another file"})[0].state == "failed"
+    stored = about(run) | {"results_version": RESULTS_VERSION + 1, "protocol_fingerprint": "another"}
+    store.below(run.run_id).put("run.json", json.dumps(signed(stored)).encode())
+    newer = {"run_id": run.run_id, "protocol_fingerprint": "another"}
+    content = {"state": "running", "frames": 100, "at": utc_now(), **newer}
+    store.below(run.run_id).put("status.json", json.dumps(signed(content)).encode())
+    assert status.read_all(store, [run])[0].state == "failed"
+    assert status.read_all(store, [run], accept_version=True)[0].state == "running"
 
 
 def test_a_run_of_another_results_version_is_done_only_if_accepted(tmp_path: str) -> None:

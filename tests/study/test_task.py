@@ -21,7 +21,7 @@ from offpiste.store import layout
 from offpiste.store.attempts import begin_attempt
 from offpiste.store.storage import Folder
 from offpiste.study import status, task
-from offpiste.study.task import Outcome, Task, attempt_of_study, every, perform
+from offpiste.study.task import AttemptOutcome, Task, attempt_of_study, every, perform
 from offpiste.study.tries import count_attempt, note_start
 from tests.study.small import leave_status, tiny_study
 
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Folder:
     return folder
 
 
-def performed(store: Folder, reason: Any = lambda: "", **more: Any) -> Outcome:
+def performed(store: Folder, reason: Any = lambda: "", **more: Any) -> AttemptOutcome:
     wanted = Task(to_dict(RUN), store.location, "tiny", "all")
     return perform(replace(wanted, **more), reason, lambda _: None)
 
@@ -131,6 +131,7 @@ def test_a_missing_device_is_an_error_of_the_machine_and_counts_as_no_try(store:
     found = performed(store, settings=to_dict(on_gpu))
     assert found.state == "machine"
     assert "machine.device must be cpu or one of" in found.error
+    assert count_attempt(store.below(RUN.run_id)).attempts == 1  # the first that is counted
 
 
 def test_a_bonus_that_cannot_be_imported_here_or_has_another_file_here_is_an_error_of_the_machine(
@@ -209,4 +210,4 @@ def test_a_run_is_taken_while_a_process_prepares_it_and_free_once_that_has_ended
 
 
 def test_a_finished_attempt_of_a_study_says_so(tmp_path: Path) -> None:
-    assert attempt_of_study(RUN, Folder(tmp_path), "all", lambda _: None) == Outcome("finished")
+    assert attempt_of_study(RUN, Folder(tmp_path), "all", lambda _: None) == AttemptOutcome("finished")

@@ -18,11 +18,11 @@ from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.config import BonusConfig
 from offpiste.errors import ConfigError
 from offpiste.methods import METHODS, SMALL_WORLDS, base_run
-from offpiste.run.parts import build_bonus
+from offpiste.run.loop import build_bonus
 from offpiste.seeding import stream
 from offpiste.study.plan import read_study
 from offpiste.study.trial import Trial, best_of
-from offpiste.study.tuning import GAME, SEEDS, Grid, grid_of, half_decades, rounded, typical_intrinsic
+from offpiste.study.tuning import GAME, SEEDS, Grid, calibrated, half_decades, rounded, typical_intrinsic
 from offpiste.worlds.play import play, random_policy
 from offpiste.worlds.registry import open_world
 
@@ -34,8 +34,11 @@ def test_settings_are_half_a_decade_apart_around_the_middle() -> None:
     assert rounded(0.031622) == 0.032
 
 
-def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_other_fifteen_betas() -> None:
-    counts, learns = grid_of("oracle"), grid_of("rnd", {"features": 8})
+def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_other_fifteen_betas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("offpiste.study.trial.calibrated", lambda _: 0.1)
+    counts, learns = Trial("oracle", (GAME,), 1).grid(), Trial("rnd", (GAME,), 1).grid()
     assert (len(counts.scales), counts.rates) == (15, ())
     assert (len(learns.scales), learns.rates) == (5, (0.0002, 0.00063, 0.002))
     assert counts.axes() == {"beta": {"setting": "bonus.scale", "values": list(counts.scales)}}
@@ -45,7 +48,7 @@ def test_a_bonus_with_a_learning_rate_has_five_betas_and_three_rates_and_any_oth
 def test_the_middle_beta_scales_the_median_intrinsic_reward_of_random_play_to_three_hundredths() -> None:
     typical = typical_intrinsic(BonusConfig(name="oracle"))
     assert typical == pytest.approx(1 / math.sqrt(25), rel=0.1)  # two thousand steps through some eighty cells
-    assert grid_of("oracle").middle == rounded(0.03 / typical)
+    assert Trial("oracle", (GAME,), 1).grid().middle == rounded(0.03 / typical)
 
 
 class Every:
@@ -97,10 +100,47 @@ class Learner(Every):
         self.batches.append(batch.frames.shape)
 
 
+class Settling(Every):
+    """Pays 1,000 on the 500 steps after a warm-up of 300 that its run does not pay, then 4."""
+
+    warm_up_steps = 300
+
+    def observe(self, _: Transition) -> float:
+        self.steps += 1
+        return 1_000.0 if self.steps <= self.warm_up_steps + 500 else 4.0
+
+
+def test_steps_count_after_the_warm_up_of_a_bonus() -> None:
+    assert typical_intrinsic(BonusConfig(f"{__name__}:Settling")) == 4.0
+
+
+class Knowing(Every):
+    """Pays the warm-up that it was told of."""
+
+    def __init__(self, options: Every.Options, context: Context) -> None:
+        super().__init__(options, context)
+        self.told = context.min_history_steps
+
+    def observe(self, _: Transition) -> float:
+        return float(self.told)
+
+
+class KnowingLearner(Knowing):
+    def learn(self, _: Batch) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("kind", "told"), [("Knowing", 3_000), ("KnowingLearner", 500)])
+def test_learning_begins_earlier_than_in_a_run_only_for_what_learns(kind: str, told: int) -> None:
+    run = base_run("catch")
+    run = replace(run, agent=replace(run.agent, min_history_steps=3_000))
+    assert typical_intrinsic(BonusConfig(f"{__name__}:{kind}"), run) == told
+
+
 def test_a_bonus_that_mostly_pays_nothing_is_calibrated_by_what_it_pays() -> None:
     """The median of all steps would be zero; the first 500 do not count."""
     assert typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 5})) == 2.0
-    assert grid_of(f"{__name__}:Every", {"steps": 5}).middle == 0.015
+    assert Trial(f"{__name__}:Every", (GAME,), 1, {"steps": 5}).grid().middle == 0.015
 
 
 def test_a_bonus_that_pays_on_fewer_than_a_tenth_of_the_steps_is_refused_with_advice() -> None:
@@ -109,7 +149,7 @@ def test_a_bonus_that_pays_on_fewer_than_a_tenth_of_the_steps_is_refused_with_ad
     with pytest.raises(ConfigError, match=message):
         typical_intrinsic(BonusConfig(f"{__name__}:Every", {"steps": 11}))
     with pytest.raises(ConfigError, match=r"got \d+ of 1,500 with .*:FirstVisit"):
-        grid_of(f"{__name__}:FirstVisit")
+        calibrated(BonusConfig(f"{__name__}:FirstVisit"))
 
 
 def test_a_bonus_that_learns_is_calibrated_on_what_it_has_learned_from_the_replay() -> None:

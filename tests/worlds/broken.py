@@ -120,6 +120,10 @@ class HasNoDiscreteActions(Good):
     action_space: Any = gymnasium.spaces.Box(-1.0, 1.0, (2,))
 
 
+class HasNoActions(Good):
+    action_space: Any = None
+
+
 class IsNoEnvironment:
     pass
 
@@ -136,6 +140,13 @@ class DrawsNothing(Good):
 
     def render(self) -> Any:
         return None
+
+
+class ObservesFloats(Good):
+    observation_space: Any = gymnasium.spaces.Box(0.0, 1.0, (3, SIDE * _PIXELS, SIDE * _PIXELS))
+
+    def observe(self) -> Any:
+        return np.moveaxis(self.drawn(), 2, 0) / np.float32(255)
 
 
 class Raises(Good):
@@ -158,6 +169,27 @@ class ShowsNothing(Good):
         return np.zeros_like(self.drawn())
 
 
+class HidesThePlayer(Good):
+    """A clock runs in its frames, whatever is done."""
+
+    def step(self, action: Any) -> Any:
+        observation, _, _, truncated, info = super().step(action)
+        return observation, 0.0, False, truncated, info
+
+    def drawn(self) -> NDArray[np.uint8]:
+        cells = np.zeros((SIDE, SIDE, 3), np.uint8)
+        cells[divmod(self.steps % SIDE**2, SIDE)] = (255, 255, 255)
+        return cells.repeat(_PIXELS, 0).repeat(_PIXELS, 1)
+
+
+class NeverEnds(Good):
+    limit = 10**9
+
+    def step(self, action: Any) -> Any:
+        observation, reward, _, truncated, info = super().step(action)
+        return observation, reward, False, truncated, info
+
+
 class DrawsUnseeded(Good):
     def draw(self) -> float:
         return float(np.random.default_rng().random())
@@ -169,7 +201,21 @@ class DrawsWhenRendered(GoodDrawn):
         return super().render()
 
 
-class RemembersEpisodes(Good):
+class SharesItsState(Good):
+    """The place of the player is an attribute of the class."""
+
+    shared: ClassVar[dict[str, tuple[int, int]]] = {}
+
+    @property
+    def at(self) -> tuple[int, int]:
+        return self.shared["at"]
+
+    @at.setter
+    def at(self, at: tuple[int, int]) -> None:
+        self.shared["at"] = at
+
+
+class RemembersEpisodes(GoodPositions):
     def start(self) -> tuple[int, int]:
         return 0, self.episodes % SIDE
 
@@ -179,6 +225,11 @@ class ForgetsItsGenerator(GoodSnapshots):
         generator = generator_state(self.np_random)
         super().restore(snapshot)
         restore_generator(self.np_random, generator)
+
+
+class SavesNoBytes(GoodSnapshots):
+    def snapshot(self) -> Any:
+        return {"at": self.at}
 
 
 class ChangesWhenSaved(GoodSnapshots):
@@ -216,6 +267,11 @@ class LocatesByOneNumber(GoodPositions):
 class LocatesNowhere(GoodPositions):
     def position(self) -> Any:
         return 0, 0
+
+
+class LocatesNobody(GoodPositions):
+    def position(self) -> Any:
+        raise LookupError("there is no player")
 
 
 class LocatesByEpisode(GoodPositions):

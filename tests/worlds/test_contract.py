@@ -37,6 +37,7 @@ def test_a_world_that_keeps_the_contract_passes(name: str) -> None:
             r"CannotBeMade cannot be made: OSError: there is no file of levels; it is c",
         ),
         (broken.HasNoDiscreteActions, Check.OPENS, r"must be a Discrete of <= 1,024, got Box.*; wrap the environment"),
+        (broken.HasNoActions, Check.OPENS, r"must be a Discrete of <= 1,024, got None; wrap the environment"),
         (
             broken.IsNoEnvironment,
             Check.OPENS,
@@ -50,20 +51,35 @@ def test_a_world_that_keeps_the_contract_passes(name: str) -> None:
         (
             broken.DrawsNothing,
             Check.STEPS,
-            r"must be an array uint8 \[height, width\] .* got None; let it have observat",
+            r"must be an array uint8 \[height, width\] .* got None from render\(\), .* are Discrete\(36\); let it have",
+        ),
+        (
+            broken.ObservesFloats,
+            Check.STEPS,
+            r"got None from render\(\), for its observations are Box\(0.0, 1.0, \(3, .*; let it have observat",
         ),
         (
             broken.Raises,
             Check.STEPS,
-            r"reset or step raised ZeroDivisionError: .*; reset returns an observation and a d",
+            r"it raised ZeroDivisionError: .* \(broken.py, line \d+\); reset\(.*\) returns an observation and a d",
         ),
         (
             broken.PaysNothing,
             Check.STEPS,
-            r"step raised TypeError: .*NoneType.* step an observation, a reward, whether",
+            r"it raised TypeError: .*NoneType'; reset.* step an observation, a reward, whether",
         ),
         (broken.PaysNaN, Check.STEPS, r"the reward must be a finite number, got nan at step \d+"),
         (broken.ShowsNothing, Check.FRAMES, r"all frames of 500 random steps are the same; draw the state, .* 84 × 84"),
+        (
+            broken.HidesThePlayer,
+            Check.FRAMES,
+            r"other actions showed the same frames in 500 steps; draw what actions change, as where the player is",
+        ),
+        (
+            broken.NeverEnds,
+            Check.EPISODES,
+            r"none ended in 500 .* limit is 108,000 steps in runs of 100,000, .*; return truncated = True after",
+        ),
         (
             broken.DrawsUnseeded,
             Check.SEED,
@@ -75,6 +91,11 @@ def test_a_world_that_keeps_the_contract_passes(name: str) -> None:
             r"another course at step \d+ where it was drawn once more .* must chan",
         ),
         (
+            broken.SharesItsState,
+            Check.APART,
+            r"another course at step \d+ while a second one was played in turns, .*; keep what changes in self",
+        ),
+        (
             broken.RemembersEpisodes,
             Check.RESTORE,
             r"after step \d+, .*; reset\(seed=seed\) must set all anew, .* before it;",
@@ -83,6 +104,11 @@ def test_a_world_that_keeps_the_contract_passes(name: str) -> None:
             broken.ForgetsItsGenerator,
             Check.RESTORE,
             r"after step \d+, .*; snapshot\(\) and restore\(\) must carry all tha",
+        ),
+        (
+            broken.SavesNoBytes,
+            Check.RESTORE,
+            r"snapshot\(\) of .*SavesNoBytes must return bytes, got .*dict.*; leave out snapshot\(\) and restore\(\)",
         ),
         (
             broken.ChangesWhenSaved,
@@ -106,6 +132,11 @@ def test_a_world_that_keeps_the_contract_passes(name: str) -> None:
             r"must return row and column, 0 to 31, .* got \(\d00, \d\); divide coord",
         ),
         (broken.LocatesByOneNumber, Check.POSITION, r"must return row and column, 0 to 31, .* got \d+; "),
+        (
+            broken.LocatesNobody,
+            Check.POSITION,
+            r"it raised LookupError: there is no player \(broken.py, line \d+\)",
+        ),
         (broken.LocatesNowhere, Check.POSITION, r"the same in all of 500 steps; return where the player is now"),
         (
             broken.LocatesByEpisode,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gymnasium
 import numpy as np
@@ -20,7 +21,8 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
-from offpiste.run.loop import Loop, Step
+from offpiste.run.loop import Loop
+from offpiste.run.tracker import Step
 from offpiste.run.train import train
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
@@ -218,6 +220,32 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.load("gymnasium:MiniGrid-Unlock-v0")
 
 
+def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_says() -> None:
+    class HasNoFile(broken.GoodDrawn):
+        def __init__(self, render_mode: str | None = None) -> None:
+            raise OSError("there is no file of levels")
+
+    gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)
+    with pytest.raises(ConfigError, match=r"cannot open the world gymnasium:offpiste/HasNoFile-v0: OSError: there is"):
+        registry.load("gymnasium:offpiste/HasNoFile-v0")
+    del gymnasium.registry["offpiste/HasNoFile-v0"]
+
+
+@pytest.mark.parametrize("kind", [broken.Raises, broken.PaysNothing, broken.LocatesNobody])
+def test_what_an_environment_raises_in_training_names_the_command_that_says_more(kind: type) -> None:
+    world = opened(own(kind))
+
+    def play() -> None:
+        world.reset()
+        for _ in range(8):
+            world.step(0)
+            _ = world.ram
+
+    with pytest.raises((ZeroDivisionError, TypeError, LookupError)) as raised:
+        play()
+    assert raised.value.__notes__ == [f"`offpiste check-world {own(kind)}` says what an environment must do"]
+
+
 def test_the_folder_of_a_run_is_a_path_of_readable_names() -> None:
     run = RunConfig(game="gymnasium:ALE/Pong-v5")
     assert run.run_id == "gymnasium.ALE.Pong-v5/epsilon_greedy/seed-0"
@@ -311,5 +339,5 @@ class Killed(Loop):
 
 
 if __name__ == "__main__":
-    train_module.Loop = Killed  # type: ignore[misc]
-    train(tiny_run(sys.argv[1], checkpoint_minutes=0.001), Folder(sys.argv[2]))
+    with patch.object(train_module, "Loop", Killed):
+        train(tiny_run(sys.argv[1], checkpoint_minutes=0.001), Folder(sys.argv[2]))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from offpiste.config import AgentConfig, value_network
-from offpiste.neural import SameConvolution, scale_pixels
+from offpiste.neural import Linear, SameConvolution, scale_pixels
 
 
 class ValueNetwork(nn.Module):
@@ -59,7 +59,7 @@ class ValueNetwork(nn.Module):
         return self.head(x).view(-1, *self._outputs)  # type: ignore[no-any-return]
 
 
-class PlainLinear(nn.Linear):
+class PlainLinear(Linear):
     """torch's linear layer, computed by `affine`."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -133,5 +133,4 @@ def _draw_uniform(parameter: Tensor, limit: float, generator: np.random.Generato
 def _linear(inputs: int, outputs: int, noise_scale: float | None) -> PlainLinear | NoisyLinear:
     if noise_scale is not None:
         return NoisyLinear(inputs, outputs, noise_scale)
-    plain: PlainLinear = nn.utils.skip_init(PlainLinear, inputs, outputs)  # type: ignore[no-untyped-call]
-    return plain
+    return PlainLinear(inputs, outputs)

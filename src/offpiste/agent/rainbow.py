@@ -22,7 +22,7 @@ from offpiste.agent.exploration import random_action
 from offpiste.agent.mixing import Targets
 from offpiste.agent.networks import ValueNetwork
 from offpiste.config import AgentConfig, BonusConfig, ExplorationConfig
-from offpiste.neural import adam_step, copy_parameters, load_module, save_module
+from offpiste.neural import Adam, copy_parameters, load_module, save_module
 from offpiste.types import Batch
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -82,9 +82,7 @@ class Rainbow:
         # In fp32 the online network is the master; in bf16 it is a rounded copy.
         self._online = self._master if config.precision == "fp32" else self._copy_of_master()
         self._target = self._copy_of_master()
-        self._optimizer = torch.optim.Adam(
-            self._master.parameters(), lr=config.learning_rate, eps=config.adam_epsilon, fused=True
-        )
+        self._optimizer = Adam(self._master.parameters(), config.learning_rate, config.adam_epsilon)
         self._act_input = np.empty((1, *state_shape), np.uint8)
 
     @property
@@ -237,7 +235,7 @@ class Rainbow:
             for master, working in zip(self._master.parameters(), self._online.parameters(), strict=True):
                 assert working.grad is not None  # noqa: S101 (for the type checker)
                 master.grad = working.grad.to(master.dtype)
-        adam_step(self._optimizer)
+        self._optimizer.step()
         self._round_master()
 
 

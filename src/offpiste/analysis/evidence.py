@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from offpiste.analysis import stats
 from offpiste.analysis.curves import Curves, cell_curves, return_curves
 from offpiste.analysis.findings import Benchmark, Scores, Verdict, judge
@@ -24,6 +22,7 @@ from offpiste.analysis.records import Records
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import VERSION, Run, arms_by_protocol, differences, version_text
 from offpiste.analysis.small_worlds import SMALL_WORLDS
+from offpiste.analysis.statements import scores_of
 from offpiste.analysis.summary import Summary, common_end, scores_by_game, summarise
 from offpiste.analysis.which_beta import FAMILIES, FIRST_CHOOSING_SEED
 from offpiste.config import PROTOCOL_TABLES, RunConfig, fingerprint, method_settings
@@ -128,7 +127,7 @@ class Evidence:
 
     def finals(self, game: str, method: str) -> stats.Array:
         """Return the scores of a method's runs on a game, in points."""
-        return _numbers(self.scores, game, method)
+        return scores_of(self.scores, game, method)
 
     def normalised(self, game: str, method: str) -> stats.Array:
         """Return them on the scale from random play, 0, to a human or the best policy, 1."""
@@ -300,13 +299,9 @@ def _benchmark_of(runs: Sequence[Run]) -> Benchmark | None:
     return None
 
 
-def _numbers(scores: Scores, game: str, method: str) -> stats.Array:
-    return np.array(list(scores.get(game, {}).get(method, {}).values()), dtype=np.float64)
-
-
 def _normalised(scores: Scores, game: str, method: str) -> stats.Array:
     scale = reference_scores(game)
-    return (_numbers(scores, game, method) - scale.random) / scale.span
+    return (scores_of(scores, game, method) - scale.random) / scale.span
 
 
 def _ordered(runs: Sequence[Run]) -> list[Run]:

@@ -1,7 +1,7 @@
 """What methods and games are called, the order they come in, and short forms of frames and seeds."""
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 from offpiste.methods import METHODS
 from offpiste.worlds.games import GAMES
@@ -54,6 +54,11 @@ def ordered_games(games: Iterable[str]) -> list[str]:
     rows = dict.fromkeys((*GAMES, *SUITES["small_worlds"], *WORLDS))
     indices = {name: index for index, name in enumerate(rows)}
     return sorted(set(games), key=lambda game: (indices.get(game, indices.get(find(game).name, len(indices))), game))
+
+
+def and_text(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them: CTS, ICM and RND."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def frames_text(frames: float) -> str:

@@ -7,7 +7,7 @@ from statistics import fmean
 from offpiste.analysis.comparisons import Contrast
 from offpiste.analysis.evidence import Evidence
 from offpiste.analysis.findings import BASELINE
-from offpiste.analysis.names import label, title
+from offpiste.analysis.names import and_text, label, title
 from offpiste.analysis.small_worlds import BONUSES, ORACLE
 from offpiste.worlds.scores import reference_scores
 
@@ -146,7 +146,7 @@ def _sentence(
     if not own:
         verdict = f"{name} has no runs of {label(BASELINE)} beside it"
     elif better:
-        verdict = f"{name} is shown to beat {label(BASELINE)} on {len(better)} of {worlds}, {_and(better)}"
+        verdict = f"{name} is shown to beat {label(BASELINE)} on {len(better)} of {worlds}, {and_text(better)}"
     elif undecided:
         pairs = max(each.comparison.pairs for each in own)
         verdict = f"{name} has {pairs} seeds, too few to show anything beside {label(BASELINE)} on {worlds}"
@@ -161,7 +161,3 @@ def _sentence(
     below = sum(lead < -tie for lead, tie in zip(leads, ties, strict=True))
     said = f"its mean score is above on {above}, below on {below} and level on {len(games) - above - below}"
     return f"{verdict}; beside {label(best)}, the best published bonus here, {said}."
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

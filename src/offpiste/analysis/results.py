@@ -18,7 +18,7 @@ from offpiste.analysis.pairs import Pairing, compare
 from offpiste.analysis.records import Records, Tables
 from offpiste.analysis.reference import Published
 from offpiste.analysis.runs import LoadWarning, Run, other_versions
-from offpiste.analysis.sources import Opened, read_bundle, read_store
+from offpiste.analysis.sources import OpenedStore, read_bundle, read_store
 from offpiste.config import counted_steps
 from offpiste.errors import OffpisteError, StoreError
 from offpiste.store.bundle import open_bundle
@@ -175,7 +175,7 @@ def _without_duplicates(runs: Sequence[Run], stores: Sequence[str], warnings: li
     return sorted(kept.values(), key=lambda run: (stores.index(run.store), run.name))
 
 
-def _open(root: Folder, named: Callable[[str], str]) -> Opened:
+def _open(root: Folder, named: Callable[[str], str]) -> OpenedStore:
     bundle = open_bundle(root)
     opened = read_store(root, named) if bundle is None else read_bundle(bundle, named)
     if not opened.runs and not opened.published and not opened.warnings:

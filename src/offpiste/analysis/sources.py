@@ -137,7 +137,7 @@ class BundleSource:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedStore:
     """What one store or bundle holds."""
 
     location: str
@@ -149,7 +149,7 @@ class Opened:
     bundle: BundleSource | None = None
 
 
-def read_bundle(bundle: Bundle, named: Callable[[str], str]) -> Opened:
+def read_bundle(bundle: Bundle, named: Callable[[str], str]) -> OpenedStore:
     """Return what a bundle holds; `named` gives the name by which a run is known from its name in the bundle."""
     rows = {row["run"]: row for row in bundle.rows(RUNS).to_pylist()}
     runs: dict[str, Run] = {}
@@ -170,7 +170,7 @@ def read_bundle(bundle: Bundle, named: Callable[[str], str]) -> Opened:
         else:
             runs[listed.name] = replace(run, target_frames=listed.frames, state="finished")
     names = {name: run.name for name, run in runs.items()}
-    return Opened(bundle.folder.location, [*runs.values()], warnings, bundle=BundleSource(bundle, names))
+    return OpenedStore(bundle.folder.location, [*runs.values()], warnings, bundle=BundleSource(bundle, names))
 
 
 def check_fingerprints(stored: StoredRun) -> RunConfig:
@@ -186,7 +186,7 @@ def check_fingerprints(stored: StoredRun) -> RunConfig:
     return config
 
 
-def read_store(root: Folder, named: Callable[[str], str]) -> Opened:
+def read_store(root: Folder, named: Callable[[str], str]) -> OpenedStore:
     """Return what a store holds; `named` gives the name by which a run is known from its folder below the store."""
     with ThreadPoolExecutor(THREADS) as pool:
         paths, skipped = find_runs(root, pool)
@@ -199,7 +199,7 @@ def read_store(root: Folder, named: Callable[[str], str]) -> Opened:
     published, unread = read_imported(root)
     warnings += [LoadWarning("damaged import", named(name), message) for name, message in unread.items()]
     sources = {run.name: source for run, source in opened}
-    return Opened(root.location, [run for run, _ in opened], warnings, sources, published)
+    return OpenedStore(root.location, [run for run, _ in opened], warnings, sources, published)
 
 
 def _open_run(root: Folder, path: str, name: str) -> tuple[tuple[Run, Source] | None, list[LoadWarning]]:

@@ -122,7 +122,7 @@ def ranking_does_not_carry_over(benchmark: Benchmark, scores: Scores, margin: fl
         there = compare([without_ties(runs[tuned][a] - runs[tuned][b], benchmark.tie)], margin)
         elsewhere = compare([without_ties(runs[game][a] - runs[game][b], benchmark.tie) for game in hard], margin)
         reversals += [max(there.p_better, elsewhere.p_worse), max(there.p_worse, elsewhere.p_better)]
-    ranks = [mean_ranks([_runs(scores, game, method) for method in methods]) for game in (tuned, *hard)]
+    ranks = [mean_ranks([scores_of(scores, game, method) for method in methods]) for game in (tuned, *hard)]
     correlation, p_against = rank_correlation(ranks[0], np.array(ranks[1:]))
     return Part(
         label,
@@ -167,5 +167,6 @@ def _differences(scores: Scores, game: str, first: str, second: str, tie: float)
     return without_ties((runs[0] - runs[1]) / reference_scores(game).span, tie)
 
 
-def _runs(scores: Scores, game: str, method: str) -> Array:
+def scores_of(scores: Scores, game: str, method: str) -> Array:
+    """Return the scores of a method on a game, one of each run."""
     return np.array(list(scores.get(game, {}).get(method, {}).values()), dtype=np.float64)

@@ -31,9 +31,9 @@ from offpiste.analysis.which_beta_findings import (
     ON_APPEARANCE,
     ON_INVERSE_DYNAMICS,
     Answer,
-    Claim,
-    Finding,
-    Part,
+    BetaFinding,
+    Edition,
+    Hypothesis,
     Scored,
     judge,
 )
@@ -83,12 +83,12 @@ class Count:
 
 @dataclass(frozen=True)
 class Answered:
-    """A finding, the answer to each of its claims, and how many of its runs are there; no answer if one is missing."""
+    """A finding, the answers to its hypotheses, and how many of its runs are there; no answer if one is missing."""
 
-    finding: Finding
-    part: Part
+    finding: BetaFinding
+    edition: Edition
     runs: Count
-    claims: Mapping[str, Claim]
+    hypotheses: Mapping[str, Hypothesis]
     answers: Mapping[str, Answer]
 
 
@@ -169,16 +169,16 @@ def scoring(collected: Collected, keys: Collection[tuple[str, str, Kind]], seeds
     return Count(len(there), len(wanted))
 
 
-def answered(collected: Collected, finding: Finding, part: Part) -> Answered:
+def answered(collected: Collected, finding: BetaFinding, edition: Edition) -> Answered:
     """Return the answers to a finding by the seeds that it was planned for, or how many runs there are."""
     asked = _Asked(finding.seeds)
-    list(finding.claims(asked, part, finding.seeds))
+    list(finding.hypotheses(asked, edition, finding.seeds))
     count = scoring(collected, asked.keys_asked, finding.seeds)
     if not count.complete or not count.wanted:
-        return Answered(finding, part, count, {}, {})
+        return Answered(finding, edition, count, {}, {})
     scored = scored_on(collected, finding.seeds)
-    claims = {claim.label: claim for claim in finding.claims(scored, part, finding.seeds)}
-    return Answered(finding, part, count, claims, judge(finding, scored, part))
+    hypotheses = {hypothesis.label: hypothesis for hypothesis in finding.hypotheses(scored, edition, finding.seeds)}
+    return Answered(finding, edition, count, hypotheses, judge(finding, scored, edition))
 
 
 class _Asked(Mapping[tuple[str, str, Kind], Runs]):

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.bonuses.rnd import FeatureNetwork, welford
-from offpiste.neural import adam_step, load_module, save_module, scale_pixels
+from offpiste.neural import Adam, load_module, save_module, scale_pixels
 from offpiste.parsing import Range
 
 _MIN_VARIANCE = 1e-4
@@ -56,7 +56,7 @@ class Cfn:
             for _ in range(2)
         )
         self._prior.requires_grad_(False)
-        self._optimizer = torch.optim.Adam(self._network.parameters(), lr=options.learning_rate, eps=1e-8, fused=True)
+        self._optimizer = Adam(self._network.parameters(), options.learning_rate, epsilon=1e-8)
         self._observed = 0
         self._mean, self._squares = np.zeros(options.flips), np.zeros(options.flips)
         self._priorities = Priorities()
@@ -81,7 +81,7 @@ class Cfn:
         loss = (flips - wanted).square().mean()
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam_step(self._optimizer)
+        self._optimizer.step()
         self._priorities.learned(batch.numbers, flips.detach().square().mean(1).cpu().numpy())
         self._loss = float(loss.item())
 

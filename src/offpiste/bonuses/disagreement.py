@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from offpiste.bonuses.base import Batch, Context, Transition
 from offpiste.bonuses.inverse_dynamics import ForwardModel, InverseDynamics, Pairs
-from offpiste.neural import adam_step, load_module, save_module
+from offpiste.neural import Adam, load_module, save_module
 from offpiste.parsing import Range
 
 
@@ -49,7 +49,7 @@ class Disagreement:
         )
         models = [ForwardModel(options.features, context) for _ in range(options.models)]
         self._models = nn.ModuleList(models).to(self._device)
-        self._optimizer = torch.optim.Adam(self._models.parameters(), lr=options.learning_rate, eps=1e-8, fused=True)
+        self._optimizer = Adam(self._models.parameters(), options.learning_rate, epsilon=1e-8)
         self._loss: float | None = None
 
     @torch.no_grad()
@@ -67,7 +67,7 @@ class Disagreement:
         loss = self._forward_loss(pairs)
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam_step(self._optimizer)
+        self._optimizer.step()
         self._loss = float(loss.item()) / len(self._models)
 
     def _forward_loss(self, pairs: Pairs) -> Tensor:

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from offpiste.bonuses.base import Batch, Context
 from offpiste.bonuses.rnd import FeatureNetwork, initialise
-from offpiste.neural import adam_step, copy_parameters, load_module, save_module, scale_pixels
+from offpiste.neural import Adam, Linear, copy_parameters, load_module, save_module, scale_pixels
 
 _HIDDEN_UNITS = 128
 _FORWARD_HIDDEN_UNITS = 256
@@ -49,7 +49,7 @@ class InverseDynamics:
         if forward_weight:
             network.forward_model = ForwardModel(features, context)
         self._network = network.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._optimizer = torch.optim.Adam(self._network.parameters(), lr=learning_rate, eps=1e-8, fused=True)
+        self._optimizer = Adam(self._network.parameters(), learning_rate, epsilon=1e-8)
         self._held = copy.deepcopy(self._network.embedding).requires_grad_(False) if holds else None
         self._losses: dict[str, float | None] = {"inverse_loss": None}
         if forward_weight:
@@ -95,7 +95,7 @@ class InverseDynamics:
             loss = loss + self._forward_weight * forward_loss
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam_step(self._optimizer)
+        self._optimizer.step()
 
     def scalars(self) -> dict[str, float]:
         """Return the losses of the last batch; empty before the first."""
@@ -130,8 +130,8 @@ class InverseNetwork(nn.Module):
     def __init__(self, features: int, context: Context) -> None:
         super().__init__()
         self.embedding = FeatureNetwork(context.frame_shape, features, 0, context.generator, context.stack_frames)
-        self.hidden = nn.utils.skip_init(nn.Linear, 2 * features, _HIDDEN_UNITS)  # type: ignore[no-untyped-call]
-        self.head = nn.utils.skip_init(nn.Linear, _HIDDEN_UNITS, context.action_count)  # type: ignore[no-untyped-call]
+        self.hidden = Linear(2 * features, _HIDDEN_UNITS)
+        self.head = Linear(_HIDDEN_UNITS, context.action_count)
         for layer in (self.hidden, self.head):
             initialise(layer, context.generator)
 
@@ -147,8 +147,8 @@ class ForwardModel(nn.Module):
         super().__init__()
         self._actions = context.action_count
         inputs = features + context.action_count
-        self.hidden = nn.utils.skip_init(nn.Linear, inputs, _FORWARD_HIDDEN_UNITS)  # type: ignore[no-untyped-call]
-        self.head = nn.utils.skip_init(nn.Linear, _FORWARD_HIDDEN_UNITS, features)  # type: ignore[no-untyped-call]
+        self.hidden = Linear(inputs, _FORWARD_HIDDEN_UNITS)
+        self.head = Linear(_FORWARD_HIDDEN_UNITS, features)
         for layer in (self.hidden, self.head):
             initialise(layer, context.generator)
 

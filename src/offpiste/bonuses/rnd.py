@@ -3,8 +3,8 @@
 Both see the newest frame only, normalised per pixel; the predictor takes one step per frame, after its reward was
 computed. The benchmark's paper and its released code disagree, so there are two: `Rnd` pays the paper's ‖f̂ - f‖² on
 frames normalised by their running mean and standard deviation; `RndReleased` pays what the code pays, quirks included.
-Neither has the two value heads, the non-episodic returns and the random warm-up of Burda et al.; convolutions are
-padded as in the released code.
+Neither has the two value heads, the non-episodic returns and the random warm-up of Burda et al., which `rnd_full.py`
+has; convolutions are padded as in the released code.
 """
 
 import math
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from offpiste.bonuses.base import Context, Transition
-from offpiste.neural import SameConvolution, adam_step, load_module, save_module
+from offpiste.bonuses.base import Batch, Context, Transition
+from offpiste.neural import Adam, Conv2d, Linear, SameConvolution, load_module, save_module
 from offpiste.parsing import Range
 
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -53,6 +53,10 @@ class Rnd:
         self._pixels.observe(transition.frame)
         return self._distillation.learn(self._pixels.normalise(transition.frame))
 
+    def score(self, batch: Batch) -> NDArray[np.float32]:
+        """Return [batch, n]: the predictor's squared error on the newest frame of each state."""
+        return self._distillation.distances(batch, self._pixels)
+
     def scalars(self) -> dict[str, float]:
         """Return the predictor's loss on the last frame."""
         return self._distillation.scalars()
@@ -71,27 +75,28 @@ class PixelStatistics:
     """The running mean and standard deviation of each pixel, by which frames are normalised."""
 
     def __init__(self, frame_shape: tuple[int, int]) -> None:
-        self._observed = 0
+        self.observed = 0
+        """How many frames were counted."""
         self._mean = np.zeros(frame_shape)
         self._squares = np.zeros(frame_shape)
 
     def observe(self, frame: NDArray[np.uint8]) -> None:
         """Count a frame."""
-        self._observed += 1
-        self._mean, self._squares = welford(self._mean, self._squares, frame, self._observed)
+        self.observed += 1
+        self._mean, self._squares = welford(self._mean, self._squares, frame, self.observed)
 
     def normalise(self, frame: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return a frame by the statistics so far."""
-        deviation = np.maximum(np.sqrt(self._squares / self._observed), _MIN_DEVIATION)
+        """Return a frame, or several, by the statistics so far."""
+        deviation = np.maximum(np.sqrt(self._squares / self.observed), _MIN_DEVIATION)
         return normalise(frame, self._mean, deviation)
 
     def state(self) -> dict[str, Any]:
         """Return the statistics as plain arrays."""
-        return {"observed": self._observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
+        return {"observed": self.observed, "mean": self._mean.copy(), "squares": self._squares.copy()}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from `state()`."""
-        self._observed = state["observed"]
+        self.observed = state["observed"]
         self._mean, self._squares = state["mean"].copy(), state["squares"].copy()
 
 
@@ -157,12 +162,12 @@ class RndReleased:
 class Distillation:
     """A fixed random target network, and a predictor trained to output the same features."""
 
-    def __init__(self, options: RndOptions, context: Context) -> None:
+    def __init__(self, options: RndOptions, context: Context, *, padded: bool = True) -> None:
         self.features = options.features
         self._device = torch.device(context.device)
-        self.target = self._network(context, hidden_layers=0).requires_grad_(False)
-        self.predictor = self._network(context, hidden_layers=2)
-        self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=options.learning_rate, eps=1e-5, fused=True)
+        self.target = feature_network(context, self.features, 0, padded=padded).requires_grad_(False)
+        self.predictor = feature_network(context, self.features, 2, padded=padded)
+        self._optimizer = Adam(self.predictor.parameters(), options.learning_rate, epsilon=1e-5)
         self.loss: float | None = None
         """The predictor's mean squared error over the features on the last frame; not part of the state."""
         self._input = np.empty((1, 1, *context.frame_shape), np.float32)
@@ -180,10 +185,19 @@ class Distillation:
         distances = (self.predictor(x) - self.target(x)).square().sum(1)
         return float(distances[0].item()), self._descend(distances[1])
 
+    @torch.inference_mode()
+    def distances(self, batch: Batch, pixels: PixelStatistics) -> NDArray[np.float32]:
+        """Return ‖f̂ - f‖², [batch, n], on the newest frame of the state of each step, without learning."""
+        newest = batch.frames[:, batch.stack - 1 : -1]  # [batch, n, height, width]
+        frames = pixels.normalise(newest.reshape(-1, 1, *newest.shape[2:])).astype(np.float32)
+        x = torch.from_numpy(frames).to(self._device)
+        squared: NDArray[np.float32] = (self.predictor(x) - self.target(x)).square().sum(1).cpu().numpy()
+        return squared.reshape(newest.shape[:2])
+
     def _descend(self, distance: Tensor) -> float:
         self._optimizer.zero_grad()
         (distance / self.features).backward()  # type: ignore[no-untyped-call]
-        adam_step(self._optimizer)
+        self._optimizer.step()
         summed = float(distance.item())
         self.loss = summed / self.features
         return summed
@@ -202,10 +216,6 @@ class Distillation:
         load_module(state, self.predictor, self._optimizer, "predictor/")
         load_module(state, self.target, prefix="target/")
 
-    def _network(self, context: Context, hidden_layers: int) -> "FeatureNetwork":
-        made = FeatureNetwork(context.frame_shape, self.features, hidden_layers, context.generator)
-        return made.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
 
 class FeatureNetwork(nn.Module):
     """Maps frames [batch, channels, height, width] to features, through `hidden_layers` linear layers."""
@@ -217,15 +227,22 @@ class FeatureNetwork(nn.Module):
         hidden_layers: int,
         generator: np.random.Generator,
         channels: int = 1,
+        *,
+        padded: bool = True,
     ) -> None:
         super().__init__()
         size = frame_shape
         self.convolutions = nn.ModuleList()
         for width, kernel, stride in _LAYERS:
-            self.convolutions.append(SameConvolution(channels, width, kernel, stride, size))
-            channels, size = width, (math.ceil(size[0] / stride), math.ceil(size[1] / stride))
+            if padded:
+                self.convolutions.append(SameConvolution(channels, width, kernel, stride, size))
+                size = (math.ceil(size[0] / stride), math.ceil(size[1] / stride))
+            else:
+                self.convolutions.append(Conv2d(channels, width, kernel, stride))
+                size = ((size[0] - kernel) // stride + 1, (size[1] - kernel) // stride + 1)
+            channels = width
         inputs = [channels * size[0] * size[1]] + hidden_layers * [features]
-        self.linears = nn.ModuleList(nn.utils.skip_init(nn.Linear, count, features) for count in inputs)  # type: ignore[no-untyped-call]
+        self.linears = nn.ModuleList(Linear(count, features) for count in inputs)
         initialise(self, generator)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -237,6 +254,13 @@ class FeatureNetwork(nn.Module):
         for linear in hidden:
             x = torch.relu(linear(x))
         return head(x)  # type: ignore[no-any-return]
+
+
+def feature_network(context: Context, features: int, hidden_layers: int, *, padded: bool = True) -> FeatureNetwork:
+    """Return a network of one frame, on the device of a bonus, with weights from its generator."""
+    made = FeatureNetwork(context.frame_shape, features, hidden_layers, context.generator, padded=padded)
+    device = torch.device(context.device)
+    return made.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def normalise(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from offpiste.cli.bonus_options import set_options, take
+from offpiste.cli.output import show_share
 from offpiste.methods import choose
 from offpiste.parsing import read_settings
 
@@ -57,7 +58,7 @@ def main(arguments: Arguments) -> int:
         agent_step_milliseconds(),
         quick=arguments.quick,
         new_process=not arguments.quick,
-        progress=_show if sys.stderr.isatty() else None,
+        progress=show_share if sys.stderr.isatty() else None,
     )
     print(report)
     return 0 if report.passed else 1
@@ -79,11 +80,6 @@ def _beside_counts(bonus: str, options: Mapping[str, Any]) -> str:
             f"  within the episode   {found.episodic:5.2f}",
         )
     )
-
-
-def _show(share: float) -> None:
-    """Overwrite the line of progress."""
-    print(f"\r{share:4.0%}" if share < 1.0 else "\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def agent_step_milliseconds() -> float:

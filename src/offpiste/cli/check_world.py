@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from offpiste.cli.output import show_share
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -22,11 +24,6 @@ def main(arguments: Arguments) -> int:
     """Check the world and print the report."""
     from offpiste.worlds.contract import check_world
 
-    report = check_world(arguments.world, _show if sys.stderr.isatty() else None)
+    report = check_world(arguments.world, show_share if sys.stderr.isatty() else None)
     print(report)
     return 0 if report.passed else 1
-
-
-def _show(share: float) -> None:
-    """Overwrite the line of progress."""
-    print(f"\r{share:4.0%}" if share < 1.0 else "\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -22,3 +22,8 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning or an error, with the name of the program, to standard error."""
     print(f"offpiste: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def show_share(share: float) -> None:
+    """Overwrite the line of progress on standard error, and clear it at the end."""
+    print(f"\r{share:4.0%}" if share < 1.0 else "\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,14 +1,16 @@
-"""Figures of *Which β?*: what a bonus scores over β, a panel for each world; and three scores of every method."""
+"""What a bonus scores over β: in its tuning, and in *Which β?*, world by world; and three scores of every method."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from offpiste.analysis.beta_curves import FIRST_K, LAST_K, BetaCurve, ThreeScores
-from offpiste.analysis.names import label, ordered_methods
+from offpiste.analysis.names import label, ordered_methods, title
+from offpiste.analysis.own import Own
 from offpiste.analysis.which_beta import Kind
-from offpiste.report.look import BLUE, DASHED, INK, MUTED, VERMILION
-from offpiste.report.panels import Axis, Dots, Drawing, Line, Mark, Panel, Word, rows
+from offpiste.report.look import BLUE, DASHED, DOTTED, INK, MUTED, SOLID, VERMILION, Look
+from offpiste.report.panels import Axis, Dots, Drawing, Line, Mark, Panel, Word, number, rows
 
 MARKS = "A dot is the world's own choice, a ring that of Deep Sea, a bar the one for all."
 READ = (
@@ -38,6 +40,42 @@ def three_scores_figure(worlds: Sequence[ThreeScores]) -> Drawing:
     methods = ordered_methods(method for world in worlds for method in world.scores)
     panels = tuple(_scores(world, methods) for world in worlds)
     return Drawing("three_scores", "Three scores of every method", THREE, panels, columns=3)
+
+
+def tuning_figure(look: Look, found: Own) -> Drawing:
+    """Return the scores of the tuning over β, a dot for each seed, and what was chosen."""
+    betas = [each.beta for each in found.tried if each.beta > 0]
+    rates = sorted({each.rate for each in found.tried if each.rate is not None})
+    marks: list[Mark] = []
+    if found.chosen and found.chosen > 0:
+        at = math.log10(found.chosen)
+        marks.append(Line(np.array([at, at]), np.array([-0.05, 1.05]), look.colour, width=6.0, opacity=0.2))
+    dashes = (SOLID, DASHED, DOTTED)
+    for index, rate in enumerate(rates or [None]):
+        own_ones = sorted(
+            (each for each in found.tried if each.rate == rate and each.beta > 0), key=lambda each: each.beta
+        )
+        xs = np.array([math.log10(each.beta) for each in own_ones])
+        means = np.array([float(np.mean(list(each.scores.values()))) for each in own_ones])
+        name = f"learning rate {rate:g}" if rate is not None and len(rates) > 1 else "mean"
+        marks.append(Line(xs, means, look.colour, dashes[index % 3], title=name))
+        for each, x in zip(own_ones, xs, strict=True):
+            said = [f"β {each.beta:g}, seed {seed}: {number(score)}" for seed, score in each.scores.items()]
+            marks.append(
+                Dots([x] * len(each.scores), list(each.scores.values()), look.colour, said, radius=2.6, opacity=0.6)
+            )
+    low, high = (math.log10(end(betas)) for end in (min, max)) if betas else (0.0, 1.0)
+    ticks = tuple(
+        (float(power), f"1e{power}".replace("-", "−")) for power in range(math.ceil(low), math.floor(high) + 1)
+    )
+    x = Axis(low - 0.15, high + 0.15, ticks or ((low, number(10**low)),), "β")
+    y = Axis(-0.06, 1.06, ((0.0, "0"), (1.0, "1")), lines=True)
+    chosen = f" The bar is at the β that was chosen, {found.chosen:g}." if found.chosen else ""
+    several = f" A line for each learning rate: {', '.join(f'{rate:g}' for rate in rates)}." if len(rates) > 1 else ""
+    caption = f"Score on {title(found.tuned_on)} over β in tuning: a dot for each seed, a line through the means."
+    caption += several + chosen
+    panel = Panel("", tuple(marks), x, y, width=420.0, height=220.0)
+    return Drawing("own_beta", f"{label(found.method)}: score over β", caption, (panel,), 1)
 
 
 def _curve(curve: BetaCurve) -> Panel:

@@ -1,56 +1,27 @@
-"""Drawings in files, as PDF and PNG from the same shapes as on the page; and Matplotlib's axes in our style, for "
-"others.
-"""
+"""Drawings in files, as PDF and PNG from the same shapes as on the page."""
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from fontTools.subset import Options  # type: ignore[import-untyped]
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection, PatchCollection, PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Polygon
 from matplotlib.text import Text as MatplotlibText
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import Affine2D
 
-from offpiste.analysis.names import frames_text
-from offpiste.report.look import GRID, INK, MUTED, Look
+from offpiste.report.look import INK, Look
 from offpiste.report.panels import TEXT, Area, Dot, Drawing, Shape, Stroke, Text, Tiles, fitted, shapes
 
-WIDTH = 10.0
-"""Inches, in files."""
 STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
-    "font.size": 8.5,
-    "axes.titlesize": 9.5,
-    "axes.titlelocation": "left",
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": MUTED,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.facecolor": "none",
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
     "text.color": INK,
-    "legend.frameon": False,
-    "legend.handlelength": 2.6,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
     "pdf.fonttype": 42,
     "ps.fonttype": 42,  # PDF too depends on it (Matplotlib 3.11): otherwise ε and − make a second font
     "svg.fonttype": "none",
@@ -74,14 +45,6 @@ def style(name: str = "") -> Iterator[None]:
     """
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "svg.hashsalt": name or "offpiste"}):
         yield
-
-
-def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """Return an empty figure of a size in inches."""
-    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)  # type: ignore[union-attr, call-arg]
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def save(drawing: Drawing, folder: Path) -> None:
@@ -111,22 +74,33 @@ def figure_of(drawing: Drawing) -> Figure:
     for line, tall in zip(lines, heights, strict=True):
         left = _GAP
         for panel in line:
-            for shape in shapes(panel):
-                _draw(figure, shape, left, height - top)
+            for _, alike in groupby(shapes(panel), key=_style):
+                _draw(figure, list(alike), left, height - top)
             left += panel.width + _GAP
         top += tall + _GAP
     return figure
 
 
-def _draw(figure: Figure, shape: Shape, left: float, top: float) -> None:
-    """Draw a shape of a panel whose upper left corner is there, in units from the lower left one of the figure."""
+def _style(shape: Shape) -> Any:
+    """Return what strokes, or dots, that follow one another share if they can be drawn at once."""
+    match shape:
+        case Stroke():
+            return "stroke", shape.colour, shape.width, shape.opacity, shape.dashes
+        case Dot():
+            return "dot", shape.colour, shape.filled, shape.opacity
+    return id(shape)
+
+
+def _draw(figure: Figure, alike: Sequence[Shape], left: float, top: float) -> None:
+    """Draw shapes of one style of a panel whose upper left corner is there, in units from the lower left of all."""
+    shape = alike[0]
     transform = Affine2D().scale(1 / _UNITS).translate(left / _UNITS, top / _UNITS) + figure.dpi_scale_trans
     down = np.array([1.0, -1.0])
     point = 72 / _UNITS
     match shape:
         case Stroke():
             style: dict[str, Any] = {"linestyles": [shape.dashes], "linewidths": point * shape.width}
-            paths = [path * down for path in shape.paths]
+            paths = [path * down for each in alike if isinstance(each, Stroke) for path in each.paths]
             lines = LineCollection(paths, colors=shape.colour, alpha=shape.opacity, transform=transform, **style)
             figure.add_artist(lines).set_zorder(_LEVEL)
         case Area():
@@ -136,9 +110,9 @@ def _draw(figure: Figure, shape: Shape, left: float, top: float) -> None:
         case Dot():
             line = {"linewidth": 0.0} if shape.filled else {"linewidth": 1.5 * point, "edgecolor": shape.colour}
             face = shape.colour if shape.filled else "white"
-            disc = Circle((shape.x, -shape.y), shape.radius, facecolor=face, alpha=shape.opacity, **line)
-            disc.set_transform(transform)
-            figure.add_artist(disc).set_zorder(_LEVEL)
+            discs = [Circle((each.x, -each.y), each.radius) for each in alike if isinstance(each, Dot)]
+            collection = PatchCollection(discs, facecolor=face, alpha=shape.opacity, transform=transform, **line)
+            figure.add_artist(collection).set_zorder(_LEVEL)
         case Tiles():
             width, height = shape.size
             corners = shape.corners[:, None] + np.array([(0, 0), (width, 0), (width, height), (0, height)])
@@ -169,40 +143,8 @@ def _draw_legend(figure: Figure, looks: Sequence[Look], top: float) -> None:
     for number, look in enumerate(looks):
         left = _GAP + number * _LEGEND_COLUMN
         line = np.array([[0.0, 8.0], [28.0, 8.0]])
-        _draw(figure, Stroke([line], look.colour, 2.5, dashes=look.dashes), left, top)
-        _draw(figure, Text(34.0, 12.0, fitted(look.label, 20), colour=INK), left, top)
-
-
-def tidy(axes: Axes, title: str = "", ylabel: str = "", *, frames: bool = False) -> None:
-    """Give axes their title and ticks."""
-    axes.set_title(title)
-    axes.set_ylabel(ylabel)
-    axes.tick_params(length=0, pad=4)
-    if frames:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: frames_text(value) if value >= 0 else ""))
-        axes.set_xlim(left=0)
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace("-", "−")))
-
-
-def add_legend(figure: Figure, looks: Iterable[Look], columns: int = 6) -> None:
-    """Put the series' names above a figure, in as many rows as that takes."""
-    lines = [
-        Line2D([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, label=fitted(look.label))
-        for look in looks
-    ]
-    if lines:
-        columns = math.ceil(len(lines) / math.ceil(len(lines) / columns))
-        figure.legend(handles=lines, loc="outside upper left", ncols=columns, borderaxespad=0.2)
-
-
-def grid_of_axes(figure: Figure, rows: int, columns: int, count: int, **options: Any) -> Sequence[Axes]:
-    """Return that many axes of a grid; the rest of it stays empty."""
-    grid = figure.subplots(rows, columns, squeeze=False, **options).flatten()
-    for unused in grid[count:]:
-        unused.set_axis_off()
-    return list(grid[:count])
+        _draw(figure, [Stroke([line], look.colour, 2.5, dashes=look.dashes)], left, top)
+        _draw(figure, [Text(34.0, 12.0, fitted(look.label, 20), colour=INK)], left, top)
 
 
 @contextmanager

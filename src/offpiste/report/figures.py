@@ -40,7 +40,9 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
     scale = reference_scores(game)
     found = {method: curves for (each, method), curves in evidence.curves.items() if each == game and _known(curves)}
     published = evidence.published(game)
+    thinned = [left for curves in found.values() for left in curves.thinned.values()]
     values = [*(curves.values for curves in found.values()), *(each.curves()[1] for each in published)]
+    values += [np.array([value for _, value in left.rewarded]) for left in thinned]
     y = returns_axis(values, scale)
     drawn = multiples(found, y, evidence.methods)
     drawn += [_published_panel(each, y) for each in published]
@@ -53,7 +55,6 @@ def game_figure(evidence: Evidence, game: str) -> Drawing:
         sentences.append(f"Random play scores {number(scale.random)}, {scale.player} {number(scale.top)}.")
     if any(curves.windows for curves in found.values()):
         sentences.append("Runs of few iterations are drawn by windows of some thousand steps.")
-    thinned = [left for curves in found.values() for left in curves.thinned.values()]
     if thinned:
         sentences.append(left_of(thinned))
     if published:
@@ -141,9 +142,9 @@ def returns_axis(values: Sequence[Array], scale: ReferenceScores) -> Axis:
 
 
 def has_curves(evidence: Evidence, game: str) -> bool:
-    """Whether there is a curve of a game to draw."""
+    """Whether there is a curve of a game to draw, which takes two points, or an episode with a reward."""
     ours = (curves for (each, _), curves in evidence.curves.items() if each == game)
-    return any(map(_known, ours)) or bool(evidence.published(game))
+    return any(map(_is_curve, ours)) or bool(evidence.published(game))
 
 
 def paper_figures(evidence: Evidence) -> list[Drawing]:
@@ -239,6 +240,11 @@ def _said(name: str, frame: float, mean: float, low: float, high: float) -> str:
 
 def _known(curves: Curves) -> bool:
     return bool(curves.values.size and np.isfinite(curves.values).any())
+
+
+def _is_curve(curves: Curves) -> bool:
+    points = int(np.isfinite(curves.values).any(axis=0).sum()) if curves.values.size else 0
+    return points > 1 or any(left.rewarded for left in curves.thinned.values())
 
 
 def _kept(count: int, limit: int) -> Array:

@@ -72,6 +72,8 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "e3b": (BLUE, SHORT, "s"),
     "noveld": (VERMILION, SHORT, "^"),
     "ngu": (GREEN, SHORT, "v"),
+    "rnd_full": (ORANGE, SHORT, "P"),
+    "drnd": (PURPLE, SHORT, "P"),
     RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [

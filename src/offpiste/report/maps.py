@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import matplotlib as mpl
 import numpy as np
@@ -32,8 +33,8 @@ DARKEST = 0.22
 COLOURS = mpl.colormaps["inferno"].resampled(256)
 _LEVELS = 12
 """Shades of a map on a page."""
-_SIDE, _ROOMS_SIDE = 100.0, 300.0
-"""Width of a map on a page, in pixels where there is room."""
+_SIDE, _ROOMS_SIDE = 138.0, 300.0
+"""Width of a map on a page, in pixels where there is room: the names of our methods stand above it in full."""
 _GAP = 1
 """Cells between two rooms."""
 
@@ -65,7 +66,6 @@ def map_panel(
     *,
     method: str = "",
     note: str = "",
-    side: float = _SIDE,
     extent: Iterable[Cell] = (),
 ) -> Panel:
     """Return a map of visits; `most` is the count that is brightest, by default the highest of these.
@@ -80,7 +80,8 @@ def map_panel(
     places = flattened(cells)
     marks, (columns, rows) = _ground(game, places)
     marks += _squares({place: shade for place, shade in shades(places, most).items() if _within(place, columns, rows)})
-    return _panel(name, [*marks, *_goal(game)], columns, rows, method=method, note=note, side=side, up=_is_up(game))
+    marks += _goal(game, _SIDE / columns)
+    return _panel(name, marks, columns, rows, method=method, note=note, up=_is_up(game))
 
 
 def _most(game: str, cells: Mapping[Cell, int]) -> int:
@@ -101,8 +102,8 @@ def time_panels(game: str, found: Visits) -> list[Panel]:
             for shade, cells in parts.items():
                 places = flattened(cells)
                 marks.append(Squares([place for place in places if _within(place, columns, rows)], colour(shade)))
-            marks += _goal(game)
-            panels.append(_panel(name, marks, columns, rows, note=note, side=1.4 * _SIDE, up=_is_up(game)))
+            marks += _goal(game, _SIDE / columns)
+            panels.append(_panel(name, marks, columns, rows, note=note, up=_is_up(game)))
         known |= dict.fromkeys(new, 1)
     return panels
 
@@ -129,11 +130,13 @@ def game_maps(evidence: Evidence, game: str, found: Mapping[str, Visits]) -> Dra
     which = f"Seeds {seeds_text(tuple(sorted(shared)))} together" if shared else "All seeds of each method together"
     which = f"Seed {min(shared)}" if len(shared) == 1 else which
     caption = f"Steps of training spent in each cell, the brighter the more. {which}."
-    if _goal(game):
+    if _goal(game, 1.0):
         caption += " The white dot is the goal."
     if lays_out_rooms(game):
         caption += f" {rooms_caption(game)}"
-    return Drawing(f"{file_name(game, evidence.part)}_visits", title(game), caption, panels, 6 if ground(game) else 3)
+    return Drawing(
+        f"{file_name(game, evidence.part)}_visits", title(game), caption, panels, 3 if lays_out_rooms(game) else 6
+    )
 
 
 def rooms_caption(game: str) -> str:
@@ -143,7 +146,8 @@ def rooms_caption(game: str) -> str:
         "pitfall": "in the order of the jungle",
         "hero": "each level as a shaft, downwards",
     }
-    return f"Rooms lie {laid.get(game, 'in the order of their numbers, since we do not know how they connect')}."
+    how = laid.get(game, "in the order of their numbers, since we do not know how they connect")
+    return f"Rooms lie {how}. A run keeps no screens, so there is nothing of the game behind its cells."
 
 
 @dataclass(frozen=True)
@@ -213,24 +217,32 @@ def _panel(
     *,
     method: str = "",
     note: str = "",
-    side: float,
+    side: float = _SIDE,
     up: bool = False,
 ) -> Panel:
     y = Axis(0.0, float(rows)) if up else Axis(float(rows), 0.0)
-    height = 24.0 + side * min(2.0, rows / columns)
+    height = 24.0 + side * min(2.0, max(0.25, rows / columns))
     return Panel(name, tuple(marks), Axis(0.0, float(columns)), y, side + 2.0, height, method, note)
 
 
 def _ground(game: str, places: Iterable[Place]) -> tuple[list[Mark], Place]:
     """Return what lies below the visits, and columns and rows of the map."""
-    known = ground(game)
-    if known is not None:
-        free = known[0]
-        return [Squares([(int(x), int(y)) for y, x in np.argwhere(free)], UNVISITED)], (free.shape[1], free.shape[0])
+    free = _free(game)
+    if free is not None:
+        return [free[0]], free[1]
     visited = [*places]
     columns, rows = (max((place[axis] for place in visited), default=0) + 1 for axis in (0, 1))
-    columns, rows = max(columns, rows // 4, 1), max(rows, columns // 4, 1)
     return [Squares([(0, 0)], UNVISITED, (columns, rows))], (columns, rows)
+
+
+@lru_cache
+def _free(game: str) -> tuple[Squares, Place] | None:
+    """Return the ground of a small world, which many maps share, and its columns and rows."""
+    known = ground(game)
+    if known is None:
+        return None
+    rows, columns = known[0].shape
+    return Squares([(int(x), int(y)) for y, x in np.argwhere(known[0])], UNVISITED), (columns, rows)
 
 
 def _squares(found: Mapping[Place, float]) -> list[Mark]:
@@ -240,12 +252,13 @@ def _squares(found: Mapping[Place, float]) -> list[Mark]:
     return [Squares(places, colour(level / _LEVELS)) for level, places in sorted(by_level.items())]
 
 
-def _goal(game: str) -> list[Mark]:
+def _goal(game: str, cell: float) -> list[Mark]:
+    """Return the goal as a dot that leaves the colour of its cell, so wide on the page, to be seen."""
     known = ground(game)
     if known is None or known[1] is None:
         return []
     row, column = known[1]
-    return [Dots([column + 0.5], [row + 0.5], "#ffffff", ["the goal"], radius=3.0, opacity=1.0)]
+    return [Dots([column + 0.5], [row + 0.5], "#ffffff", ["the goal"], radius=min(3.0, 0.3 * cell), opacity=1.0)]
 
 
 def _within(place: Place, columns: int, rows: int) -> bool:

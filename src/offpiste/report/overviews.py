@@ -35,12 +35,8 @@ from offpiste.report.panels import (
 _SHARES = ((0.0, "0%"), (0.5, "50%"), (1.0, "100%"))
 
 
-def overview_figures(
-    evidence: Evidence, compared: Sequence[Contrast], found: Sequence[Aggregate], alike: Sequence[Correlation]
-) -> Iterator[Drawing]:
-    """Return those figures of which there is anything to draw."""
-    if compared:
-        yield improvement_figure(evidence, compared)
+def overview_figures(evidence: Evidence, found: Sequence[Aggregate], alike: Sequence[Correlation]) -> Iterator[Drawing]:
+    """Yield those drawings across games of which there is anything to draw."""
     if found:
         yield aggregate_figure(evidence, found)
         yield profile_figure(evidence)

@@ -17,9 +17,11 @@ from offpiste.report.look import GRID, INK, MUTED, SOLID, Look
 
 TEXT = 13.0
 """Height of text, in units."""
-_LETTER = 0.56 * TEXT
+_LETTER = 0.58 * TEXT
 """About the width of a letter."""
-_PAD = 12.0
+_WIDE = 0.65 * TEXT
+"""That of a digit, a sign or a capital, in wide fonts such as DejaVu Sans."""
+_PAD = 16.0
 _NAME_LENGTH = 32
 _OVERLAP = 0.1
 """By which tiles are larger than they should be, so that no line shows between them where numbers are rounded."""
@@ -196,7 +198,7 @@ def shapes(panel: Panel) -> Iterator[Shape]:
         return np.stack(np.broadcast_arrays(across, down), axis=-1)
 
     if panel.title:
-        room = panel.width - (len(panel.note) + 1) * _LETTER
+        room = panel.width - (_width(f" {panel.note}") if panel.note else 0.0)
         yield Text(0.0, TEXT, fitted(panel.title, room / _LETTER), colour=INK, bold=True)
     if panel.note:
         yield Text(panel.width, TEXT, panel.note, "end")
@@ -209,12 +211,15 @@ def shapes(panel: Panel) -> Iterator[Shape]:
 
 def inside(panel: Panel) -> tuple[float, float, float, float]:
     """Return left, top, right and bottom of the part of a panel in which marks are."""
-    labels = [text for _, text in panel.y.ticks]
-    left = max((len(text) for text in labels), default=0) * _LETTER + (6.0 if labels else 1.0)
+    left = max((6.0 + _width(text) for _, text in panel.y.ticks), default=1.0)
     top = TEXT + _PAD if panel.title or panel.note else 7.0
     below = (TEXT + 5.0) * (bool(panel.x.ticks) + bool(panel.x.label))
-    right = panel.width - (_LETTER * len(panel.x.ticks[-1][1]) / 2 if panel.x.ticks else 1.0)
+    right = panel.width - (_width(panel.x.ticks[-1][1]) / 2 if panel.x.ticks else 1.0)
     return left, top, right, panel.height - below - 1.0
+
+
+def _width(text: str) -> float:
+    return sum(_LETTER if each.islower() or each in " ()." else _WIDE for each in text)
 
 
 def _axes(panel: Panel, place: Any) -> Iterator[Shape]:

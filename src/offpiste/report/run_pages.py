@@ -46,8 +46,11 @@ _FOOTER = "Its records are in the store; the report is one folder up."
 
 
 def pages_of(evidence: Evidence) -> frozenset[str]:
-    """Return the names of the runs that get a page: those that test a method, not those that tune it."""
-    return frozenset(run.name for run in evidence.runs)
+    """Return the names of the runs that get a page: those of the report's own store that test a method.
+
+    Those that tune are many and alike, and those of stores beside it have pages in a report of their own.
+    """
+    return frozenset(run.name for run in evidence.runs if run.store == evidence.store)
 
 
 def page_name(run: Run) -> str:
@@ -111,8 +114,8 @@ def _sections(
     yield Section("curves", "Curves", [Custom("sheet", ("rows", panels)), Words([caption], small=True)])
     if visits is not None:
         rooms = lays_out_rooms(run.game)
-        whole = maps.map_panel("whole run", run.game, visits.counts, side=140.0 if not rooms else 100.0)
-        size = "large" if rooms else "quarters"
+        whole = maps.map_panel("whole run", run.game, visits.counts)
+        size = "large" if rooms else "maps"
         said = _MAPS + (f" {maps.rooms_caption(run.game)}" if rooms else "")
         parts: list[Part] = [
             Custom("sheet", (size, [whole, *maps.time_panels(run.game, visits)])),
@@ -134,8 +137,9 @@ def _in_short(evidence: Evidence, run: Run) -> str:
     found = next((group.summaries[run.name] for group in evidence.groups if run.name in group.summaries), None)
     if found is None:
         return "This run has no numbers yet."
-    parts = [f"final score {shown(found.final)}"] * math.isfinite(found.final)
-    parts += [f"last evaluation {shown(found.evaluation)}"] * math.isfinite(found.evaluation)
+    parts = [f"last evaluation {shown(found.evaluation)}"] * math.isfinite(found.evaluation)
+    training = "final training return" if evidence.measures.get(run.game) == "evaluation" else "final score"
+    parts += [f"{training} {shown(found.final)}"] * math.isfinite(found.final)
     parts += [f"{found.cells:,.0f} cells"] * math.isfinite(found.cells)
     parts += [f"{found.rooms:,.0f} rooms"] * (math.isfinite(found.rooms) and lays_out_rooms(run.game))
     first = found.first_reward_frame
@@ -165,7 +169,7 @@ def _return_panel(
         marks.append(Dots(frames, returns, look.colour, said))
         values.append(returns)
     y = returns_axis(values, reference_scores(run.game))
-    return Panel("Return", tuple(marks), frames_axis(float(run.frames or 1)), y, width=360.0, height=200.0)
+    return Panel("Return", tuple(marks), _frames_axis(run, marks), y, width=360.0, height=200.0)
 
 
 def intrinsic_panel(run: Run, found: Points) -> Panel | None:
@@ -197,7 +201,7 @@ def intrinsic_panel(run: Run, found: Points) -> Panel | None:
     step = max(1, (top - bottom) // 3)
     ticks = tuple((float(power), f"1e{power}".replace("-", "−")) for power in range(bottom, top + 1, step))
     y = Axis(float(bottom), float(max(top, bottom + 1)), ticks, lines=True)
-    return Panel("Intrinsic reward", tuple(marks), frames_axis(float(run.frames or 1)), y, width=360.0, height=200.0)
+    return Panel("Intrinsic reward", tuple(marks), _frames_axis(run, marks), y, width=360.0, height=200.0)
 
 
 def _plain_panel(run: Run, heading: str, frames: Array, values: Array) -> Panel:
@@ -205,7 +209,13 @@ def _plain_panel(run: Run, heading: str, frames: Array, values: Array) -> Panel:
     low, high = min(0.0, float(np.nanmin(values))), max(float(np.nanmax(values)), 1e-9)
     y = Axis(low, high, numbers(low, high), lines=True)
     marks = (Line(frames, values, look.colour), *_spoken(frames, values, look.colour))
-    return Panel(heading, marks, frames_axis(float(run.frames or 1)), y, width=360.0, height=200.0)
+    return Panel(heading, marks, _frames_axis(run, marks), y, width=360.0, height=200.0)
+
+
+def _frames_axis(run: Run, marks: Sequence[Mark]) -> Axis:
+    """Return an axis to the last frame that is drawn, which in a run that goes on may be beyond its last iteration."""
+    ends = [float(mark.xs[-1]) for mark in marks if isinstance(mark, Line | Dots) and len(mark.xs)]
+    return frames_axis(max([float(run.frames or 1), *ends]))
 
 
 def _spoken(frames: Array, values: Array, colour: str) -> list[Mark]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from offpiste.analysis.comparisons import Contrast
 from offpiste.analysis.evidence import PAPER_FRAMES, Evidence
 from offpiste.analysis.findings import Benchmark
-from offpiste.analysis.names import label, ordered_games, ordered_methods, title
+from offpiste.analysis.names import and_text, label, ordered_games, ordered_methods, title
 from offpiste.analysis.paper import PAPER
 from offpiste.analysis.small_worlds import LADDER, SMALL_WORLDS
 from offpiste.analysis.stats import min_seeds
@@ -88,7 +88,7 @@ def lead_sentences(evidence: Evidence, compared: Sequence[Contrast], by_world: S
     if beaten := _beaten_by_world(by_world):
         sentences.append(beaten)
     if open_ones:
-        whose = _and([f"{each.whose} {NUMBERS[len(each.findings)]}" for each in open_ones])
+        whose = and_text([f"{each.whose} {NUMBERS[len(each.findings)]}" for each in open_ones])
         sentences.append(f"To judge any of {whose} findings takes more runs.")
     return sentences
 
@@ -114,7 +114,9 @@ def _beaten_by_world(by_world: Sequence[Contrast]) -> str:
     if not by_count:
         return ""
     methods = len({each.method for each in tested})
-    counts = "; ".join(f"{_number(count)} on {_and(names)}" for count, names in sorted(by_count.items(), reverse=True))
+    counts = "; ".join(
+        f"{_number(count)} on {and_text(names)}" for count, names in sorted(by_count.items(), reverse=True)
+    )
     return f"Of {_number(methods)} other method{'s' * (methods != 1)}, shown to beat ε-greedy: {counts}."
 
 
@@ -128,8 +130,8 @@ def _beside_baseline(compared: Sequence[Contrast]) -> str:
     many = f"the {len(compared)} comparisons" if len(compared) > 1 else "the one comparison"
     if shown:
         parts = [
-            f"{_and(methods)} {'does' if len(methods) == 1 else 'do'} {call} on {'' if suite[0].isupper() else 'the '}"
-            f"{suite}"
+            f"{and_text(methods)} {'does' if len(methods) == 1 else 'do'} {call} on "
+            f"{'' if suite[0].isupper() else 'the '}{suite}"
             for (call, suite), methods in shown.items()
         ]
         return f"Of {many} with ε-greedy, these hold after correction: {'; '.join(parts)}."
@@ -147,12 +149,8 @@ def count_of(number: int, what: str) -> str:
 
 
 def _named(names: Sequence[str], what: str) -> str:
-    return _and(names) if len(names) <= _FEW_NAMES else count_of(len(names), what)
+    return and_text(names) if len(names) <= _FEW_NAMES else count_of(len(names), what)
 
 
 def _number(number: int) -> str:
     return NUMBERS[number] if number < len(NUMBERS) else str(number)
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

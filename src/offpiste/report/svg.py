@@ -1,6 +1,7 @@
 """Drawings as SVG to stand in a page: without scripts, ids or sheets of their own, in the colours of the page."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -67,6 +68,7 @@ def _path(points: Array) -> str:
     return f"M{'L'.join(f'{_short(x)} {_short(y)}' for x, y in numbers)}"
 
 
+@lru_cache(maxsize=1 << 16)
 def _short(value: float) -> str:
     text = f"{value:.1f}"
     return text.removesuffix(".0") if text != "-0.0" else "0"

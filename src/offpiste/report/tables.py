@@ -26,6 +26,12 @@ SCORED_BY = {
 """What a score is, by its measure."""
 _ROUNDING = 1e-12
 """Numbers below this are what rounding leaves of 0."""
+_SCORE_ROUNDING = 0.0005
+"""Scores below this likewise, where they are shown with three digits after the point."""
+
+
+class Points(float):
+    """A score in points: on the page one that is next to nothing is 0.00, without an exponent."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def shown(value: Any, more: int = 0) -> str:
             return "never" if value > 0 else "−∞"
         number = float(value)
         size = abs(number)
-        if size < _ROUNDING:
+        if size < (_SCORE_ROUNDING if isinstance(value, Points) else _ROUNDING):
             number = size = 0.0
         digits = more + (0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 0.1 or size == 0 else 3)
         text = f"{number:,.{digits}f}" if size >= 0.001 or size == 0 else f"{number:.{1 + more}g}"
@@ -151,13 +157,13 @@ def score_table(evidence: Evidence) -> Table:
         scores = evidence.finals(game, method)
         if not scores.size:
             return None
-        return Spread(float(scores.mean()), float(scores.min()), float(scores.max()), scores.size)
+        return Spread(Points(scores.mean()), Points(scores.min()), Points(scores.max()), scores.size)
 
     games = [game for game in evidence.games if evidence.scores.get(game)]
     tops = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
     columns: dict[str, Callable[[str], Any]] = {
         "game": title,
-        "random": lambda game: reference_scores(game).random if reference_scores(game).known else None,
+        "random": lambda game: Points(reference_scores(game).random) if reference_scores(game).known else None,
         " or ".join(tops) or "top": lambda game: reference_scores(game).top if reference_scores(game).known else None,
     }
     for method in evidence.methods:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offpiste.config import RunConfig
+from offpiste.run.stopping import stop_on_signals
 from offpiste.store.storage import Folder
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ def attempt(
     run: RunConfig, folder: Folder, report: Callable[["Progress"], None], *, accept_version: bool = False
 ) -> "Progress":
     """Train or resume a run until it is finished or stopped; return its last progress, which was reported, too."""
-    keep_compiled_code_on_this_machine()
-    from offpiste.run.train import train
+    with stop_on_signals():  # before torch is imported, which takes seconds
+        keep_compiled_code_on_this_machine()
+        from offpiste.run.train import train
 
-    last = train(run, folder, report, accept_version=accept_version)
-    report(last)
+        last = train(run, folder, report, accept_version=accept_version)
+        report(last)
     return last
 
 

@@ -12,7 +12,7 @@ from offpiste import arrays
 from offpiste.config import RunConfig
 from offpiste.errors import StoreError
 from offpiste.rows import REPRODUCIBLE
-from offpiste.run.parts import new_replay
+from offpiste.run.loop import new_replay
 from offpiste.seeding import stream
 from offpiste.store import layout
 from offpiste.store.checkpoints import newest_whole, older_used, refuse_unfit

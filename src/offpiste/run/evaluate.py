@@ -8,7 +8,7 @@ from offpiste import arrays
 from offpiste.agent.rainbow import Rainbow
 from offpiste.config import RunConfig
 from offpiste.errors import CheckpointError, ConfigError, StoreError
-from offpiste.run.parts import new_agent
+from offpiste.run.loop import new_agent
 from offpiste.run.process import prepare
 from offpiste.seeding import stream
 from offpiste.store import layout
@@ -21,7 +21,7 @@ from offpiste.worlds.registry import is_ours, open_world
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedEpisode:
     """The return and length of one episode."""
 
     game_return: float
@@ -37,7 +37,7 @@ def evaluate(
     warn: Callable[[str], None] = warnings.warn,
     *,
     trust_world: bool = False,
-) -> Iterator[Played]:
+) -> Iterator[PlayedEpisode]:
     """Play episodes with the newest weights of a run, or with those kept after an iteration.
 
     `warn` says if the newest checkpoint is broken, so that an older one is used.
@@ -52,7 +52,7 @@ def evaluate(
         total, steps = 0.0, 0
         for transition in episode(world, policy):
             total, steps = total + transition.reward, steps + 1
-        yield Played(total, steps)
+        yield PlayedEpisode(total, steps)
 
 
 def refuse_world(game: str, *, trust_world: bool) -> None:

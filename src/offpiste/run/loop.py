@@ -16,13 +16,15 @@ import numpy as np
 
 from offpiste.agent.exploration import RandomActions
 from offpiste.agent.mixing import IntrinsicScale, clip_extrinsic, targets
-from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, LearningBonus, ScoringBonus, scores, warm_up_steps
+from offpiste.agent.rainbow import Rainbow
+from offpiste.agent.replay import Replay
+from offpiste.bonuses.base import MAX_INTRINSIC, Bonus, Context, LearningBonus, ScoringBonus, scores, warm_up_steps
+from offpiste.bonuses.registry import build
 from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, NotFinite
-from offpiste.run.parts import build_bonus, new_agent, new_replay
 from offpiste.run.tracker import EXTRINSIC_EVALUATION, Step, Tracker
 from offpiste.seeding import generator_state, restore_generator, stream
-from offpiste.types import Transition
+from offpiste.types import Batch, Transition, Weights
 from offpiste.worlds.base import World
 from offpiste.worlds.play import take_step
 from offpiste.worlds.registry import open_world
@@ -172,3 +174,50 @@ class Loop:
         self.replay.load_state(state["replay"], immutable)
         if self.bonus is not None:
             self.bonus.load_state(state["bonus"])
+
+
+def new_agent(config: RunConfig, world: World) -> Rainbow:
+    """Return the untrained agent of a run."""
+    noise_scale = config.exploration.noise_scale if config.exploration.noisy else None
+    weights, device = stream(config.seed, "weights"), config.machine.device
+    return Rainbow(config.agent, world.state_shape, world.action_count, weights, device, noise_scale, config.bonus)
+
+
+def new_replay(config: RunConfig, generator: np.random.Generator) -> Replay:
+    """Return the empty replay of a run."""
+    return Replay(
+        config.agent,
+        config.world.state_shape,
+        generator,
+        bootstrap_at_limit=config.world.bootstrap_at_limit,
+        beyond_ends=not config.bonus.ends_with_episode,
+    )
+
+
+def build_bonus(
+    config: RunConfig, world: World, generator: np.random.Generator, replay: Replay | None = None
+) -> Bonus | None:
+    """Return the untrained bonus of a run, which may sample from the replay, or None where it has none."""
+    stack, height, width = world.state_shape
+
+    def sample(batch_size: int, weights: Weights | None = None) -> Batch | None:
+        if replay is None:
+            return None
+        if weights is None:
+            return replay.sample_uniformly(batch_size, generator)
+        return replay.sample_weighted(batch_size, generator, weights)
+
+    context = Context(
+        config.game,
+        world.action_count,
+        stack,
+        (height, width),
+        generator,
+        config.machine.device,
+        discount=config.agent.discount,
+        return_steps=config.agent.return_steps,
+        min_history_steps=config.agent.min_history_steps,
+        run_steps=config.frames // config.world.frame_skip,
+        sample=sample,
+    )
+    return build(config.bonus, context)

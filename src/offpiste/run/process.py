@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-import offpiste
 from offpiste.config import RESULTS_VERSION, MachineConfig
 from offpiste.errors import MachineError
 from offpiste.neural import accept_read_only_arrays
@@ -57,7 +56,7 @@ def _keep_single_precision() -> None:
 
 def about_this_process(machine: MachineConfig) -> AttemptRow:
     """Return the attempt's row for this process, before it has restored a run."""
-    versions = {"python": platform.python_version(), "offpiste": offpiste.__version__, "results": str(RESULTS_VERSION)}
+    versions = {"python": platform.python_version(), "offpiste": version("offpiste"), "results": str(RESULTS_VERSION)}
     versions |= {name: version(name) for name in _LIBRARIES}
     device = torch.device(machine.device)
     gpu = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""

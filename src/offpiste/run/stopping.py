@@ -23,10 +23,17 @@ class StopSignal:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """Catch these signals within the block; does nothing outside the main thread."""
+    """Catch these signals within the block; a block within another has its `StopSignal`.
+
+    Does nothing outside the main thread.
+    """
     stop = StopSignal()
     if threading.current_thread() is not threading.main_thread():
         yield stop
+        return
+    around = signal.getsignal(signal.SIGTERM)
+    if isinstance(around, StopSignal):
+        yield around
         return
     before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:

@@ -19,9 +19,11 @@ from offpiste.store.storage import Folder
 from offpiste.worlds.games import CELLS_PER_ROOM
 from offpiste.worlds.registry import find
 
-_SIDE = 32
-"""Cells of a room, across and down."""
-_CELL_PIXELS = 6
+_PIXELS = 256
+"""Of the longer side of a map."""
+_MAX_ASPECT = 4
+"""Beyond which cells are stretched: where a game tells only one coordinate, a map would be a line."""
+_UNVISITED = (35, 42, 56)
 _ROOMS_ACROSS = 6
 _MAX_ROOMS = 36
 """On a map; later ones are left out."""
@@ -92,19 +94,26 @@ def settings_card(config: RunConfig) -> str:
 
 
 def visits_map(cells: Mapping[str, NDArray[np.int64]], *, y_up: bool) -> NDArray[np.uint8]:
-    """Return visits as an image [rows, columns, 3], brighter where more often: rooms in rows, by number."""
+    """Return visits as an image [rows, columns, 3], brighter where more often: rooms in rows, by number.
+
+    Of each room as much is shown as was visited in any.
+    """
     rooms, index = np.unique(cells["cell"] // CELLS_PER_ROOM, return_inverse=True)
     across = min(_ROOMS_ACROSS, rooms.size)
     down = -(-min(rooms.size, _MAX_ROOMS) // across)
-    counts = np.zeros((down * _SIDE, across * _SIDE))
     shown = index < _MAX_ROOMS
-    nothing = np.zeros_like(cells["visits"])
-    x, y = cells.get("x", nothing) // 8, cells.get("y", nothing) // 8
-    y = _SIDE - 1 - y if y_up else y
-    rows, columns = index // across * _SIDE + y, index % across * _SIDE + x
-    np.add.at(counts, (rows[shown], columns[shown]), cells["visits"][shown])
+    x, y = (cells[axis][shown] // 8 if axis in cells else np.zeros(shown.sum(), np.int64) for axis in ("x", "y"))
+    x, y = x - x.min(), y.max() - y if y_up else y - y.min()
+    wide, tall = int(x.max()) + 1, int(y.max()) + 1
+    room = index[shown]
+    counts = np.zeros((down * (tall + 1) - 1, across * (wide + 1) - 1))
+    np.add.at(counts, (room // across * (tall + 1) + y, room % across * (wide + 1) + x), cells["visits"][shown])
     shades = np.log1p(counts) / np.log1p(max(1.0, counts.max()))
     levels = np.where(counts > 0, _DARKEST + (255 - _DARKEST) * shades, 0).astype(np.uint8)
-    coloured = cv2.applyColorMap(levels, cv2.COLORMAP_INFERNO)[:, :, ::-1]
-    large = coloured.repeat(_CELL_PIXELS, axis=0).repeat(_CELL_PIXELS, axis=1)
-    return np.ascontiguousarray(large, dtype=np.uint8)
+    image = cv2.applyColorMap(levels, cv2.COLORMAP_INFERNO)[:, :, ::-1].copy()
+    within = np.ix_(np.arange(counts.shape[0]) % (tall + 1) < tall, np.arange(counts.shape[1]) % (wide + 1) < wide)
+    image[within] = np.where(counts[within][..., None] > 0, image[within], _UNVISITED)
+    rows, columns = counts.shape
+    cell = max(1, _PIXELS // max(rows, columns))
+    height, width = cell * max(1, columns // _MAX_ASPECT // rows), cell * max(1, rows // _MAX_ASPECT // columns)
+    return np.ascontiguousarray(image.repeat(height, axis=0).repeat(width, axis=1), dtype=np.uint8)

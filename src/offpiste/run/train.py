@@ -24,11 +24,10 @@ from offpiste.run.stopping import StopSignal, stop_on_signals
 from offpiste.run.writer import Restored, Writer
 from offpiste.seeding import stream
 from offpiste.store import layout
-from offpiste.store.attempts import begin_attempt, describe_attempt, withdraw_attempt
+from offpiste.store.attempts import begin_attempt, describe_attempt, this_process, withdraw_attempt
 from offpiste.store.checkpoints import Checkpoints, refuse_unfit
 from offpiste.store.finished import finished_frames, refuse_results_only
 from offpiste.store.identity import claim
-from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, read_records
 from offpiste.store.storage import Folder
 
@@ -38,11 +37,11 @@ FIRST_RETRY_SECONDS = 15.0
 LAST_TRIES = 4
 """Attempts at the last write of a process, before its failure is raised."""
 
-Report = Callable[[Progress], None]
+ReportProgress = Callable[[Progress], None]
 
 
 def train(
-    config: RunConfig, folder: Folder, report: Report = lambda _: None, *, accept_version: bool = False
+    config: RunConfig, folder: Folder, report: ReportProgress = lambda _: None, *, accept_version: bool = False
 ) -> Progress:
     """Train or resume the run in this folder, until its frames are done or a signal stops the process."""
     prepare(config.machine)
@@ -125,7 +124,7 @@ def _restore(folder: Folder, checkpoints: Checkpoints, loop: Loop) -> Restored:
     return Restored(records, tuple(layout.of_kinds(objects, layout.MILESTONE)), from_checkpoint=True, note=note)
 
 
-def _run(loop: Loop, writer: Writer, meter: Meter, stop_signal: StopSignal, report: Report) -> Progress:
+def _run(loop: Loop, writer: Writer, meter: Meter, stop_signal: StopSignal, report: ReportProgress) -> Progress:
     """Train to the end or until a signal, saving on the way and at last."""
     config = loop.config
     interval = 60.0 * config.machine.checkpoint_minutes
@@ -175,7 +174,7 @@ def _try_status(writer: Writer, meter: Meter, state: str) -> None:
         meter.note = meter.note or f"status could not be written: {error}"
 
 
-def _at_last(write: Callable[[], None], writer: Writer, meter: Meter, report: Report) -> None:
+def _at_last(write: Callable[[], None], writer: Writer, meter: Meter, report: ReportProgress) -> None:
     note = meter.note
     for attempt in range(LAST_TRIES):
         try:

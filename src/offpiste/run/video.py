@@ -29,7 +29,7 @@ from offpiste.config import RunConfig
 from offpiste.errors import ConfigError, OffpisteError
 from offpiste.methods import METHODS
 from offpiste.run.evaluate import agent_from, evaluation_policy, read_kept, refuse_world, weights_key
-from offpiste.run.parts import build_bonus
+from offpiste.run.loop import build_bonus
 from offpiste.run.process import prepare
 from offpiste.run.video_frame import HEIGHT, WIDTH, Map, Moment, Place, VideoFrame, compose, recent
 from offpiste.seeding import stream

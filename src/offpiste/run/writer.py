@@ -12,11 +12,10 @@ from offpiste.run.progress import Progress
 from offpiste.run.tensorboard import TensorBoard
 from offpiste.run.tracker import Step
 from offpiste.store import documents, layout
-from offpiste.store.attempts import read_attempts
+from offpiste.store.attempts import read_attempts, this_process
 from offpiste.store.checkpoints import Checkpoints, Saved
 from offpiste.store.documents import checksum
 from offpiste.store.finished import mark_finished
-from offpiste.store.process_id import this_process
 from offpiste.store.records import RecordLog, cells_parquet, to_parquet
 from offpiste.store.storage import Folder
 

@@ -1,13 +1,19 @@
 """The attempts of a run: each process that works on it describes itself in an object of its own.
 
 The number of an attempt is a fencing token: a newer attempt has a larger one, and stops the older ones, as does whoever
-discards the run.
+discards the run. The name of its process shows others on the same machine whether it still runs.
 """
 
+import functools
+import hashlib
 import json
+import os
 import re
 import secrets
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from offpiste.errors import ConfigError, Damaged
@@ -18,8 +24,8 @@ from offpiste.store.storage import Folder
 
 _ATTEMPT = re.compile(r"(?:\d+-)?(\d{6,})-([0-9a-z]{6})(?:$|[-.])")
 """The name of an attempt, which follows the step in names of manifests and objects."""
-
-
+_BOOT, _PIDS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+_PROCESSES = Path("/proc")
 DISCARDING = "discarded"
 """The note of an attempt that deletes what a run has left."""
 
@@ -108,3 +114,48 @@ def _delete_below(folder: Folder, prefix: str = "") -> None:
             folder.delete(path)
         elif prefix or name != layout.ATTEMPTS:
             _delete_below(folder, path)
+
+
+def this_process() -> str:
+    """Return the name of this process: its machine, its id there, and when it started."""
+    pid = os.getpid()
+    return f"{_machine()}-{pid}-{_start_time(pid)}"
+
+
+def has_ended(process: str) -> bool:
+    """Return whether a process ran on this machine and has ended; False for one on another machine."""
+    machine, pid, started = (process.split("-", 2) + [""] * 3)[:3]
+    if machine != _machine() or not (pid.isascii() and pid.isdecimal()):
+        return False
+    return not _is_alive(int(pid)) or _start_time(int(pid)) != started
+
+
+@functools.cache
+def _machine() -> str:
+    """Return a name for this machine since it was started; containers that do not share process ids differ."""
+    name = socket.gethostname().encode()
+    with suppress(OSError):  # macOS has no /proc
+        name = _BOOT.read_bytes() + str(_PIDS.readlink()).encode()
+    return hashlib.blake2b(name, digest_size=4).hexdigest()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # another user's
+        return True
+    return _state_and_start(pid)[0] not in ("Z", "X")
+
+
+def _start_time(pid: int) -> str:
+    """Return when a process started, in ticks since the machine did; "" where the system does not say."""
+    return _state_and_start(pid)[1]
+
+
+def _state_and_start(pid: int) -> tuple[str, str]:
+    with suppress(OSError):
+        fields = (_PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[19]
+    return "", ""

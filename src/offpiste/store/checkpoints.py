@@ -12,7 +12,6 @@ run. Hence no delete relies on what an earlier check saw: see `delete_unneeded`.
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -238,11 +237,6 @@ def newest_objects(folder: Folder, keys: Collection[str], warn: Callable[[str], 
     if broken:
         raise _none_whole(folder, broken)
     raise CheckpointError(f"{folder.location} holds no checkpoint; give the folder of a run")
-
-
-def newest_object(folder: Folder, key: str, warn: Callable[[str], None] = warnings.warn) -> bytes:
-    """Return an object from the newest checkpoint in which it is whole; KeyError if the manifest lists no such key."""
-    return newest_objects(folder, [key], warn)[key]
 
 
 def older_used(step: int, broken: Collection[str]) -> str:

@@ -25,7 +25,7 @@ _PARTS_OF_A_RUN = {
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedFolder:
     """A folder that should hold runs, but holds none that can be read."""
 
     kind: str
@@ -35,37 +35,39 @@ class Skipped:
     message: str
 
 
-def find_runs(root: Folder, pool: ThreadPoolExecutor) -> tuple[list[str], list[Skipped]]:
+def find_runs(root: Folder, pool: ThreadPoolExecutor) -> tuple[list[str], list[SkippedFolder]]:
     """Return the run folders below a folder, sorted, and what was skipped."""
     runs: list[str] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFolder] = []
     level, seen = [""], _Seen(root)
     for _ in range(MAX_LEVELS):
         following: list[str] = []
         for name, found in zip(level, pool.map(lambda name: _entries(root, name), level), strict=True):
-            if isinstance(found, Skipped):
+            if isinstance(found, SkippedFolder):
                 skipped.append(found)
             elif layout.RUN in found[0]:
                 wrong = RUN_NAME.requirement(name or ".")
                 if wrong:
-                    skipped.append(Skipped("folder not read", name, f"the name of a run must be {wrong}; rename it"))
+                    skipped.append(
+                        SkippedFolder("folder not read", name, f"the name of a run must be {wrong}; rename it")
+                    )
                 else:
                     runs.append(name)
             elif layout.BUNDLE in found[0]:
                 what = "a bundle, which is read only where it is named itself, as with --beside"
-                skipped.append(Skipped("bundle in a store", name, what))
+                skipped.append(SkippedFolder("bundle in a store", name, what))
             elif layout.DISCARDED not in found[0] and len(_PARTS_OF_A_RUN & {*found[0], *found[1]}) > 1:
                 what = "a run folder without run.json: half written, or half deleted"
-                skipped.append(Skipped("missing run.json", name, what))
+                skipped.append(SkippedFolder("missing run.json", name, what))
             else:
                 if NO_NAME in found[1]:
                     what = "it holds a folder whose name is not UTF-8; rename it"
-                    skipped.append(Skipped("folder not read", name, what))
+                    skipped.append(SkippedFolder("folder not read", name, what))
                 following += [path for path in _below(name, found[1]) if not seen.before(path)]
         level = following
     if level:
         what = f"folders must be nested <= {MAX_LEVELS} deep; what is below was not read"
-        skipped.append(Skipped("folder not read", level[0], what))
+        skipped.append(SkippedFolder("folder not read", level[0], what))
     return sorted(runs), skipped
 
 
@@ -98,10 +100,10 @@ def _below(name: str, folders: list[str]) -> Iterator[str]:
             yield f"{name}/{folder}".lstrip("/")
 
 
-def _entries(root: Folder, name: str) -> tuple[list[str], list[str]] | Skipped:
+def _entries(root: Folder, name: str) -> tuple[list[str], list[str]] | SkippedFolder:
     try:
         return root.entries(name)
     except StoreError as error:
         if not name:
             raise
-        return Skipped("not readable", name, str(error))
+        return SkippedFolder("not readable", name, str(error))

@@ -126,12 +126,24 @@ def about(config: RunConfig, bonus_source: str | None = None) -> dict[str, Any]:
         "format": layout.FORMAT,
         "run_id": config.run_id,
         "config": to_dict(config),
-        "protocol_fingerprint": fingerprint(protocol_settings(config)),
-        "method_fingerprint": fingerprint(method_settings(config)),
+        **fingerprints(config),
         "results_version": RESULTS_VERSION,
         "offpiste": version("offpiste"),
         "bonus_source": bonus_source,
     }
+
+
+def fingerprints(config: RunConfig) -> dict[str, str]:
+    """Return the fingerprints of a run, as its run.json names them."""
+    settings = repr([getattr(config, table) for table in _TABLES])
+    if settings not in _fingerprints:  # which a thousand runs may share
+        of = {"protocol": protocol_settings(config), "method": method_settings(config)}
+        _fingerprints[settings] = {f"{name}_fingerprint": fingerprint(found) for name, found in of.items()}
+    return _fingerprints[settings]
+
+
+_fingerprints: dict[str, dict[str, str]] = {}
+"""By settings."""
 
 
 def claim(

@@ -29,9 +29,14 @@ class StoredStatus:
     host: NameOrEmpty = ""
     job: NameOrEmpty = ""
     process: NameOrEmpty = ""
-    """Its process (`offpiste.store.process_id`)."""
+    """Its process (`offpiste.store.attempts`)."""
     steps: CountOrZero | None = None
     """Agent steps of training and evaluation together."""
+    run_id: NameOrEmpty = ""
+    protocol_fingerprint: NameOrEmpty = ""
+    method_fingerprint: NameOrEmpty = ""
+    bonus_source: NameOrEmpty = ""
+    """As in run.json."""
     tables: dict[str, Any] | None = None
     """The checksum of each table in the run's folder, by file, where they are as new as the checkpoints."""
 

@@ -29,16 +29,15 @@ from offpiste.errors import MachineError, StoreError
 from offpiste.parsing import to_dict
 from offpiste.run.stopping import StopSignal
 from offpiste.store import layout
-from offpiste.store.attempts import newest_attempt
-from offpiste.store.process_id import has_ended
+from offpiste.store.attempts import has_ended, newest_attempt
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.marks import Marks, read_status
 from offpiste.study.plan import Study
 from offpiste.study.status import RunStatus
-from offpiste.study.task import Outcome, Task, stop_seconds
+from offpiste.study.task import AttemptOutcome, Task, stop_seconds
 from offpiste.study.timing import TimeLeft, Walltime
-from offpiste.study.tries import count_failure
+from offpiste.study.tries import check_writable, count_failure
 from offpiste.study.workers import Pulse, Workers
 
 POLL_SECONDS = 1.0
@@ -148,7 +147,7 @@ class _Driver:
         self._failing: dict[str, float] = {}
         """Since when machines have failed, by name."""
         self._store_failing: tuple[float, str] | None = None
-        """Since when the store has failed, and how."""
+        """Since when the store has failed, and how, while no run advanced and no failure could be counted."""
 
     # What there is
 
@@ -224,12 +223,12 @@ class _Driver:
         if isinstance(found, StoreError):
             self._hold_while_store_fails(run_id, "cannot be read", found)
             return
-        self._store_failing = None
         held_before, (seen, newest, elsewhere) = self._held_by.pop(run_id, None), found
         if elsewhere and seen.state in ("running", "stale", "waiting"):
             if held_before is None:
                 self.log(f"{run_id} {elsewhere.note}")
             self._held_by[run_id] = elsewhere.process
+            self._store_failing = None  # it takes the news of somebody
             self.ready_at[run_id] = time.monotonic() + HELD_SECONDS
             return
         self._sort(seen)
@@ -264,7 +263,7 @@ class _Driver:
                 outcome = replace(outcome, error=f"it made no step in {HUNG_LOOKS} looks, a minute apart")
             self._act_on(run_id, outcome)
 
-    def _act_on(self, run_id: str, outcome: Outcome) -> None:
+    def _act_on(self, run_id: str, outcome: AttemptOutcome) -> None:
         if outcome.state != "machine":
             self._failing.pop(outcome.host, None)
         if outcome.state in ("finished", "paused"):
@@ -292,25 +291,27 @@ class _Driver:
         self._marks.mark_done(run_id)
         self.log(f"{run_id} is done, {len(self.done)} of {len(self._runs)}")
 
-    def _count_failure(self, run_id: str, outcome: Outcome) -> None:
+    def _count_failure(self, run_id: str, outcome: AttemptOutcome) -> None:
         try:
             tries = count_failure(self._store.below(run_id))
         except StoreError as error:  # which may be why the run failed
             self._hold_while_store_fails(run_id, f"failed ({outcome.error}), which could not be counted", error)
             return
+        self._store_failing = None
         if tries.in_vain:
             self._quarantine(run_id, outcome)
             return
         self.log(f"{run_id} failed, next try {tries.soon}: {outcome.error}")
         self.ready_at[run_id] = time.monotonic() + tries.delay
 
-    def _quarantine(self, run_id: str, outcome: Outcome) -> None:
+    def _quarantine(self, run_id: str, outcome: AttemptOutcome) -> None:
         try:
             source = self.study.source_of(self._runs[run_id])
             status.quarantine(self._store.below(run_id), outcome.error, outcome.details, source)
         except StoreError as error:  # which may be why the run failed
             self._hold_while_store_fails(run_id, f"failed ({outcome.error}) and could not be quarantined", error)
             return
+        self._store_failing = None
         del self.ready_at[run_id]
         self.quarantined.add(run_id)
         self.log(f"{run_id} is quarantined: {outcome.error}")
@@ -318,10 +319,11 @@ class _Driver:
     def _hold_while_store_fails(self, run_id: str, what: str, error: StoreError) -> None:
         now = time.monotonic()
         self.log(f"{run_id} {what}: {error}")
+        self._held_by.pop(run_id, None)  # or it would be asked for at once, again and again
         self.ready_at[run_id] = now + HELD_SECONDS
         self._store_failing = (self._store_failing or (now, ""))[0], str(error)
 
-    def _note_machine_error(self, run_id: str, outcome: Outcome) -> None:
+    def _note_machine_error(self, run_id: str, outcome: AttemptOutcome) -> None:
         self.log(f"{run_id} was not started, which counts as no try: {outcome.error}")
         self._failing.setdefault(outcome.host, time.monotonic())
         self._machine_errors.append(outcome.error)
@@ -329,6 +331,7 @@ class _Driver:
     def _note_advance(self) -> None:
         self._advanced = True
         self._machine_errors = []
+        self._store_failing = None
 
     # What goes on
 
@@ -345,10 +348,20 @@ class _Driver:
                 self._note_advance()
             self._still[run_id] = 0 if made else self._still.get(run_id, 0) + 1
             if self._still[run_id] == HUNG_LOOKS:
-                self.workers.kill(run_id)
+                self._kill_hung(run_id)
             self._longest_pause = max(self._longest_pause, pulse.longest_pause)
         self._take_up_lifted()
         self.log(self.summary_line())
+
+    def _kill_hung(self, run_id: str) -> None:
+        """Kill a run that makes no step, unless the store, by which Ray knows of its steps, takes no news of it."""
+        try:
+            check_writable(self._store.below(run_id))
+        except StoreError as error:
+            self._still[run_id] = 0
+            self.log(f"{run_id} makes no step, or the store takes no news of it: {error}")
+        else:
+            self.workers.kill(run_id)
 
     def _take_up_lifted(self) -> None:
         for run_id in sorted(self.quarantined):
@@ -400,7 +413,7 @@ class _Driver:
             since, error = self._store_failing
             seconds = time.monotonic() - since
             if in_vain or (self.reason is None and seconds > FAILING_SECONDS):
-                raise StoreError(f"no run could be started for {seconds / 60:.0f} minutes: {error}")
+                raise StoreError(f"no run has advanced for {seconds / 60:.0f} minutes: {error}")
 
     def summary_line(self) -> str:
         """Return how many runs are in which state, and the time left, as one line; each run is in one."""

@@ -9,7 +9,7 @@ from offpiste.run.stopping import stop_on_signals
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.driver import StudySummary, Terms, drive
-from offpiste.study.parts import Part
+from offpiste.study.parts import StudyPart
 from offpiste.study.plan import Study
 from offpiste.study.processes import Processes
 from offpiste.study.resources import gpus_of_slot, max_needs_of, needs_text, slots_on, this_machine, visible_gpus
@@ -42,7 +42,7 @@ def run_part(
     study: Study,
     content: bytes | None,
     location: str,
-    part: Part,
+    part: StudyPart,
     slots: int | None,
     terms: Terms,
     log: Callable[[str], None],

@@ -45,9 +45,8 @@ class Marks:
         listed = self._folder.stat()
         runs = {key_of(run, self._study.keep): run for run in self._study.runs} if listed else {}
         for name, stat in listed.items():
-            key, _, kind = name.partition(".")
-            kind, _, of = kind.partition(".")
-            if kind == "done" and key in runs and self._counts(runs[key], of):
+            key, done, of = name.partition(".done")
+            if done and key in runs and self._counts(runs[key], of.removeprefix(".")):
                 run_id = runs[key].run_id
                 found[run_id] = max(stat.modified, found.get(run_id, 0.0))
         return found

@@ -18,7 +18,7 @@ _PART = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """One of the parts into which the runs of a study are divided, in their order."""
 
     number: int
@@ -30,10 +30,10 @@ class Part:
         return runs[(self.number - 1) * len(runs) // self.count : self.number * len(runs) // self.count]
 
 
-def part_of(text: str) -> Part:
+def part_of(text: str) -> StudyPart:
     """Return the part that is written as I/N, from 1/N to N/N."""
     found = _PART.fullmatch(text)
-    part = Part(int(found[1]), int(found[2])) if found else Part(0, 0)
+    part = StudyPart(int(found[1]), int(found[2])) if found else StudyPart(0, 0)
     if not 1 <= part.number <= part.count:
         raise ConfigError(f"--part must be I/N, from 1/N to N/N, got {text!r}")
     return part
@@ -44,7 +44,9 @@ def parts_left(study: Study, found: Sequence[RunStatus], count: int) -> list[int
     return [
         number
         for number in range(1, count + 1)
-        if any(not (seen.is_complete(study.keep) or seen.state == "failed") for seen in Part(number, count).of(found))
+        if any(
+            not (seen.is_complete(study.keep) or seen.state == "failed") for seen in StudyPart(number, count).of(found)
+        )
     ]
 
 
@@ -71,7 +73,9 @@ def line(store: Folder, study: Study, found: Sequence[RunStatus]) -> str:
     if not isinstance(count, int) or not 1 <= count <= len(found):
         return ""
     left = parts_left(study, found, count)
-    idle = [number for number in left if not any(seen.state == "running" for seen in Part(number, count).of(found))]
+    idle = [
+        number for number in left if not any(seen.state == "running" for seen in StudyPart(number, count).of(found))
+    ]
     text = f"{count} parts: {count - len(left)} done, {len(left) - len(idle)} at work, {len(idle)} not"
     return f"{text}: {numbers_text(idle)}" if idle else text
 

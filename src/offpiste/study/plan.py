@@ -41,7 +41,7 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Axis:
+class GridAxis:
     """One named axis of a grid."""
 
     setting: str = ""
@@ -158,13 +158,13 @@ def load_bonuses(study: Study) -> Study:
     return replace(study, bonus_sources={name: source_digest(name) for name in {run.bonus.name for run in study.runs}})
 
 
-def axes_of(arm: Arm) -> dict[str, Axis]:
+def axes_of(arm: Arm) -> dict[str, GridAxis]:
     """Return the axes of an arm's grid, by name."""
     axes = {}
     for name, content in arm.grid.items():
         if not isinstance(content, dict):
             raise ConfigError(f"grid.{name} must be a table with setting and values, got {content!r}")
-        axis = from_dict(Axis, content, where=f"grid.{name}.")
+        axis = from_dict(GridAxis, content, where=f"grid.{name}.")
         if not axis.setting or not axis.values:
             raise ConfigError(f"grid.{name} must have a setting and at least one value, got {content!r}")
         axes[name] = axis

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from offpiste.config import RunConfig
-from offpiste.study.task import Outcome, Task
+from offpiste.study.task import AttemptOutcome, Task
 from offpiste.study.workers import Pulse
 
 ERROR_BYTES = 4_000
@@ -44,7 +44,7 @@ class Processes:
         self._busy[slot] = child or Child(self._gpus[slot])
         self._busy[slot].start(run.run_id, task)
 
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+    def wait(self, seconds: float) -> list[tuple[str, AttemptOutcome]]:
         """Wait until an attempt has something to say or the time is over; return all that ended."""
         select.select(list(self._busy.values()), [], [], seconds)
         ended = []
@@ -117,7 +117,7 @@ class Child:
         with suppress(OSError):
             os.write(self._to, f"{json.dumps(asdict(task))}\n".encode())
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> AttemptOutcome | None:
         """Return how the attempt ended, or None while it continues; does not wait."""
         ended = self.has_ended()  # before reading, so that nothing it wrote is missed
         with suppress(BlockingIOError):
@@ -126,9 +126,9 @@ class Child:
         *lines, self._received = self._received.split(b"\n")
         for message in map(json.loads, lines):
             if "outcome" in message:
-                return Outcome(**message["outcome"])
+                return AttemptOutcome(**message["outcome"])
             self.pulse = Pulse(**message)
-        return Outcome("failed", self._cause(), self._end_of_errors()) if ended else None
+        return AttemptOutcome("failed", self._cause(), self._end_of_errors()) if ended else None
 
     def stop(self) -> None:
         """Ask the process to save a checkpoint and end."""

@@ -27,7 +27,7 @@ from offpiste.study import status
 from offpiste.study.driver import StudySummary, Terms, drive
 from offpiste.study.plan import Study
 from offpiste.study.resources import max_needs_of, needs_of, needs_text, slots_on
-from offpiste.study.task import Outcome, Task, every, perform, stop_seconds
+from offpiste.study.task import AttemptOutcome, Task, every, perform, stop_seconds
 from offpiste.study.workers import Pulse
 
 DRAIN_SECONDS = 10.0
@@ -64,7 +64,7 @@ def run_on_ray(
 
 
 def attempt(task: dict[str, Any], current_folder: str = ".") -> dict[str, str]:
-    """Make one attempt in this process; return the `Outcome` as a dictionary."""
+    """Make one attempt in this process; return the `AttemptOutcome` as a dictionary."""
     with suppress(OSError):  # another machine need not have it
         os.chdir(current_folder)  # where the module of a bonus may be
     wanted = Task(**task)
@@ -80,7 +80,7 @@ def attempt(task: dict[str, Any], current_folder: str = ".") -> dict[str, str]:
         return asked_to_stop() or drained()  # in this order, since Ray does not answer once its head is gone
 
     if reason := reason_to_stop():
-        return asdict(Outcome("paused", reason))
+        return asdict(AttemptOutcome("paused", reason))
     return asdict(perform(wanted, reason_to_stop, lambda _: None))
 
 
@@ -128,7 +128,7 @@ class RayWorkers:
         ).remote(asdict(task), str(Path.cwd()))
         self._tasks[reference] = run.run_id, task.newest
 
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+    def wait(self, seconds: float) -> list[tuple[str, AttemptOutcome]]:
         """Wait until an attempt ends or the time is over; return all that ended."""
         if not self._tasks:
             time.sleep(seconds)
@@ -164,16 +164,16 @@ class RayWorkers:
         begun = seen.steps is not None and attempt_order(seen.attempt) > attempt_order(newest)
         return Pulse(seen.steps or 0, seen.frames) if begun else None
 
-    def _outcome(self, reference: Any) -> Outcome:
+    def _outcome(self, reference: Any) -> AttemptOutcome:
         errors = self._ray.exceptions
         try:
-            return Outcome(**self._ray.get(reference))
+            return AttemptOutcome(**self._ray.get(reference))
         except errors.NodeDiedError as error:
-            return Outcome("lost", f"its machine is gone: {_first_line(error)}")
+            return AttemptOutcome("lost", f"its machine is gone: {_first_line(error)}")
         except (errors.LocalRayletDiedError, errors.AuthenticationError, errors.RaySystemError):
             raise
         except errors.RayError as error:
-            return Outcome("failed", f"{type(error).__name__}: {_first_line(error)}", str(error))
+            return AttemptOutcome("failed", f"{type(error).__name__}: {_first_line(error)}", str(error))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import json
 import socket
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,10 +21,9 @@ from offpiste.config import RunConfig
 from offpiste.errors import Damaged, MachineError, StoreError
 from offpiste.rows import utc_now
 from offpiste.store import documents, layout
-from offpiste.store.attempts import read_attempt
+from offpiste.store.attempts import has_ended, read_attempt
 from offpiste.store.finished import finished_frames
-from offpiste.store.identity import has_recorded, may_restart, mismatch, read_run
-from offpiste.store.process_id import has_ended
+from offpiste.store.identity import fingerprints, has_recorded, may_restart, mismatch, read_run
 from offpiste.store.status import StoredStatus, read_status
 from offpiste.store.storage import Folder
 from offpiste.study.tries import read_tries
@@ -75,9 +75,13 @@ def read_all(
     *,
     accept_version: bool = False,
 ) -> list[RunStatus]:
-    """Return the status of every run, read concurrently."""
+    """Return the status of every run, read concurrently; of one under way, its status.json is all that is read."""
+
+    def read(run: RunConfig) -> RunStatus:
+        return read_one(store, run, bonus_sources, accept_version=accept_version, quick=True)
+
     with ThreadPoolExecutor(readers(store)) as pool:
-        return list(pool.map(lambda run: read_one(store, run, bonus_sources, accept_version=accept_version), runs))
+        return list(pool.map(read, runs))
 
 
 def readers(store: Folder) -> int:
@@ -91,19 +95,28 @@ def read_one(
     bonus_sources: Mapping[str, str | None] | None = None,
     *,
     accept_version: bool = False,
+    quick: bool = False,
 ) -> RunStatus:
-    """Return the status of one run; `bonus_sources` as for `identity.mismatch`."""
-    folder, now = store.below(run.run_id), datetime.now(UTC)
-    names = folder.list()
-    damage = ""
+    """Return the status of one run; `bonus_sources` as for `identity.mismatch`.
+
+    A quick look asks only status.json of a run under way: one that finished or was quarantined, and whose process died
+    before it said so, looks as if it were running until that is stale.
+    """
+    folder, now, damage = store.below(run.run_id), datetime.now(UTC), ""
+    names = None if quick else folder.list()
     try:
-        status = read_status(folder) if layout.STATUS in names else StoredStatus()
+        status = read_status(folder) if names is None or layout.STATUS in names else StoredStatus()
     except Damaged as error:  # the run itself may be whole: whoever resumes it writes another
         status, damage = StoredStatus(), str(error)
+    age = None if status.written_at is None else (now - status.written_at).total_seconds()
+    is_news = age is not None and abs(age) <= STALE_SECONDS  # a time to come is no news either
+    if names is None:
+        if status.state == "running" and is_news and _is_of(status, run, bonus_sources):
+            return _under_way(status, run, age)
+        names = folder.list()
     finished = finished_frames(names)
     state, note = _state(status, finished, run), status.note or damage
-    age = None if status.written_at is None else (now - status.written_at).total_seconds()
-    if state == "running" and (age is None or abs(age) > STALE_SECONDS):  # a time to come is no news either
+    if state == "running" and not is_news:
         state = "stale"
     frames = max(status.frames, finished)
     if layout.RESULTS in names and state != "done":
@@ -144,12 +157,35 @@ def read_one(
     )
 
 
+def _under_way(status: StoredStatus, run: RunConfig, age: float | None) -> RunStatus:
+    return RunStatus(
+        run.run_id,
+        "running",
+        status.frames,
+        run.frames,
+        status.steps_per_second,
+        status.seconds_left,
+        age,
+        status.note,
+        host=status.host,
+        job=status.job,
+    )
+
+
+def _is_of(status: StoredStatus, run: RunConfig, bonus_sources: Mapping[str, str | None] | None) -> bool:
+    """Return whether a status names the run, its version and the file of its bonus, so that run.json need not."""
+    wanted = {"run_id": run.run_id, **fingerprints(run)}
+    if bonus_sources is not None:
+        wanted["bonus_source"] = bonus_sources[run.bonus.name] or ""
+    return not documents.differing(vars(status), wanted)
+
+
 @dataclass(frozen=True)
 class AtWork:
     """A process that works on a run."""
 
     process: str
-    """As in `offpiste.store.process_id`; "" of a version that did not say."""
+    """As in `offpiste.store.attempts`; "" of a version that did not say."""
     note: str
     """Where it is, and how old its news are, for a message."""
 
@@ -184,6 +220,10 @@ def _read_begun(folder: Folder, attempt: str) -> StoredStatus:
 
 def quarantine(folder: Folder, error: str, details: str, bonus_source: str | None = None) -> None:
     """Quarantine a run, with the last line of its error, the traceback, and the hash of its bonus's file."""
+    with suppress(Damaged, ValueError):  # ValueError: it has no checksum of its own, or another
+        said = documents.unsigned(documents.read(folder, layout.STATUS) or {})
+        if said.get("state") == "running":  # by a process that died before it said more
+            documents.write(folder, layout.STATUS, said | {"state": "failed", "note": error})
     content = {"at": utc_now(), "error": error, "details": details, "bonus_source": bonus_source}
     folder.put(layout.QUARANTINE, json.dumps(content, indent=1).encode())
 

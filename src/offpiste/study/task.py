@@ -10,6 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ from offpiste.errors import (
     MachineError,
     NotFinite,
     RunMismatch,
+    StoreError,
     Superseded,
 )
 from offpiste.parsing import from_dict
@@ -31,14 +33,14 @@ from offpiste.store.finished import holds_only_results
 from offpiste.store.storage import Folder
 from offpiste.study import status
 from offpiste.study.keep import keep_results
-from offpiste.study.tries import MAX_ATTEMPTS, count_attempt, note_start
+from offpiste.study.tries import MAX_ATTEMPTS, count_attempt, note_start, uncount_attempt
 
 if TYPE_CHECKING:
     from offpiste.run.progress import Progress
 
 NOT_RETRYABLE = (BonusError, ConfigError, RunMismatch, NotFinite, CheckpointError, Damaged)
 """Errors that another attempt would raise again."""
-MACHINE_ERRORS = (errno.ENOSPC, errno.EMFILE)
+MACHINE_ERROR_NUMBERS = (errno.ENOSPC, errno.EMFILE)
 """Of the system, where they come from outside the store."""
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 5.0, 600.0
 """How long an attempt waits on a machine that cannot train: as long as that has failed already, so ever twice as long.
@@ -48,7 +50,7 @@ STOP_SECONDS, LOCAL_STOP_SECONDS = 30.0, 5.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """How an attempt at a run ended."""
 
     state: Literal["finished", "paused", "superseded", "not_retryable", "failed", "lost", "machine"]
@@ -79,7 +81,7 @@ class Task:
     """For how many seconds machines have failed, by name."""
 
 
-def perform(task: Task, reason_to_stop: Callable[[], str], report: Callable[["Progress"], None]) -> Outcome:
+def perform(task: Task, reason_to_stop: Callable[[], str], report: Callable[["Progress"], None]) -> AttemptOutcome:
     """Train the run of a task until it is finished or there is a reason to stop, "" if there is none."""
     host, reason = socket.gethostname(), ""
 
@@ -99,35 +101,35 @@ def perform(task: Task, reason_to_stop: Callable[[], str], report: Callable[["Pr
 
 def attempt_of_study(
     run: RunConfig, folder: Folder, keep: str, report: Callable[["Progress"], None], *, accept_version: bool = False
-) -> Outcome:
+) -> AttemptOutcome:
     """Make an attempt at a run of a study, and drop the replay of a finished run if only results are kept."""
     if keep == "results" and holds_only_results(folder):  # the previous attempt ended while it dropped the replay
         keep_results(folder)
-        return Outcome("finished")
+        return AttemptOutcome("finished")
     if count_attempt(folder).in_vain:
-        return Outcome("not_retryable", f"{MAX_ATTEMPTS} attempts made no checkpoint")
+        return AttemptOutcome("not_retryable", f"{MAX_ATTEMPTS} attempts made no checkpoint")
     if attempt(run, folder, report, accept_version=accept_version).state != "finished":
-        return Outcome("paused")
+        return AttemptOutcome("paused")
     if keep == "results":
         keep_results(folder)
-    return Outcome("finished")
+    return AttemptOutcome("finished")
 
 
-def outcome_of(work: Callable[[], Outcome]) -> Outcome:
+def outcome_of(work: Callable[[], AttemptOutcome]) -> AttemptOutcome:
     """Return the outcome of an attempt; an error decides by its type whether another attempt makes sense."""
     try:
         return work()
     except Superseded as error:
-        return Outcome("superseded", str(error))
+        return AttemptOutcome("superseded", str(error))
     except MachineError as error:
-        return Outcome("machine", str(error), traceback.format_exc())
+        return AttemptOutcome("machine", str(error), traceback.format_exc())
     except NOT_RETRYABLE as error:
-        return Outcome("not_retryable", f"{type(error).__name__}: {error}", traceback.format_exc())
+        return AttemptOutcome("not_retryable", f"{type(error).__name__}: {error}", traceback.format_exc())
     except Exception as error:
         state: Literal["failed", "machine"] = "failed"
-        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
+        if isinstance(error, OSError) and error.errno in MACHINE_ERROR_NUMBERS:
             state = "machine"
-        return Outcome(state, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return AttemptOutcome(state, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def every(seconds: float, ask: Callable[[], str]) -> Callable[[], str]:
@@ -148,17 +150,22 @@ def stop_seconds(store: Folder) -> float:
     return STOP_SECONDS if store.local_path is None else LOCAL_STOP_SECONDS
 
 
-def _attempt(task: Task, report: Callable[["Progress"], None]) -> Outcome:
+def _attempt(task: Task, report: Callable[["Progress"], None]) -> AttemptOutcome:
     store = Folder(task.store)
     status.require_begun(store, task.study)
     run = from_dict(RunConfig, task.settings)
     folder = store.below(run.run_id)
     newest = newest_attempt(folder)
     if newest != task.newest and (elsewhere := status.at_work(folder, newest)):
-        return Outcome("superseded", elsewhere.note)
+        return AttemptOutcome("superseded", elsewhere.note)
     note_start(folder)
     _load_code(run, task.bonus_source)
-    return attempt_of_study(run, folder, task.keep, report, accept_version=task.accept_version)
+    accept = task.accept_version
+    outcome = outcome_of(lambda: attempt_of_study(run, folder, task.keep, report, accept_version=accept))
+    if outcome.state == "machine":
+        with suppress(StoreError):
+            uncount_attempt(folder)
+    return outcome
 
 
 def _load_code(run: RunConfig, bonus_source: str | None) -> None:

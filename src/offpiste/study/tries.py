@@ -11,8 +11,8 @@ from offpiste.errors import ConfigError, Damaged
 from offpiste.parsing import from_dict
 from offpiste.rows import utc_now
 from offpiste.store import documents, layout
+from offpiste.store.attempts import this_process
 from offpiste.store.manifests import manifest_names
-from offpiste.store.process_id import this_process
 from offpiste.store.storage import Folder
 
 MAX_FAILURES = 3
@@ -63,12 +63,23 @@ def count_attempt(folder: Folder) -> Tries:
     return _write(folder, replace(before, attempts=before.attempts + 1))
 
 
+def uncount_attempt(folder: Folder) -> Tries:
+    """Take back the count of an attempt that its machine could not make."""
+    before = read_tries(folder)
+    return _write(folder, replace(before, attempts=max(0, before.attempts - 1)))
+
+
 def count_failure(folder: Folder) -> Tries:
     """Count an attempt that has failed, unless there is a newer checkpoint than when it was counted."""
     manifest, before = newest_manifest(folder), read_tries(folder)
     if before.manifest != manifest:
         return _write(folder, Tries(manifest))
     return _write(folder, Tries(manifest, before.attempts, before.failures + 1))
+
+
+def check_writable(folder: Folder) -> None:
+    """Raise StoreError if a failure of the run could not be counted now."""
+    _write(folder, read_tries(folder))
 
 
 def newest_manifest(folder: Folder) -> str:

@@ -11,7 +11,6 @@ The published constants are from grids by an earlier rule, in studies/small_worl
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -27,7 +26,7 @@ SEEDS = (100, 101, 102, 103, 104)
 """Seeds of the tuning, which no result uses."""
 RANDOM_STEPS = 2_000
 SKIPPED_STEPS = 500
-"""Of the steps of random play, those at the start that do not count."""
+"""Of the steps of random play, those at the start that do not count, after those of a bonus's own warm-up."""
 MIN_PAID_SHARE = 0.1
 """Of the steps that count; a bonus that pays on fewer has no typical intrinsic reward."""
 TYPICAL_INTRINSIC = 0.03
@@ -70,14 +69,6 @@ class Grid:
         return Grid(tuple(sorted(added)), self.rates)
 
 
-def grid_of(bonus: str, options: Mapping[str, Any] | None = None) -> Grid:
-    """Return the grid of a bonus, from its intrinsic rewards in random play. Imports torch; takes seconds."""
-    from offpiste.bonuses.registry import options_of
-
-    config = BonusConfig(name=bonus, options=dict(options or {}))
-    return grid_around(calibrated(config), getattr(options_of(config), RATE, None))
-
-
 def grid_around(middle: float, rate: float | None) -> Grid:
     """Return the grid around a β, and from the default learning rate upwards where there is one."""
     if rate is None:
@@ -100,19 +91,24 @@ def typical_intrinsic(config: BonusConfig, base: RunConfig | None = None) -> flo
     The run is one with ε = 1 and β = 0, which learns at the latest when steps begin to count; a `ConfigError` refuses a
     bonus that pays too seldom.
     """
+    from offpiste.bonuses.base import warm_up_steps
+    from offpiste.bonuses.registry import find
     from offpiste.run.loop import Loop
     from offpiste.run.process import prepare
 
     base = base or base_run(GAME)
     prepare(base.machine)
     exploration = replace(base.exploration, epsilon_start=1.0, epsilon_final=1.0)
-    agent = replace(base.agent, min_history_steps=min(base.agent.min_history_steps, SKIPPED_STEPS))
+    if config.name == "none" or hasattr(find(config.name), "learn"):
+        agent = replace(base.agent, min_history_steps=min(base.agent.min_history_steps, SKIPPED_STEPS))
+    else:
+        agent = replace(base.agent, update_period_steps=10**9)  # random play itself needs no agent that learns
     run = replace(base, seed=SEEDS[0], exploration=exploration, agent=agent, bonus=replace(config, scale=0.0))
     loop = Loop(run)
     if loop.bonus is None:
         raise ValueError(f"the bonus to tune must not be {config.name!r}")
     added = []
-    for count in (SKIPPED_STEPS, RANDOM_STEPS - SKIPPED_STEPS):
+    for count in (warm_up_steps(loop.bonus) + SKIPPED_STEPS, RANDOM_STEPS - SKIPPED_STEPS):
         for _ in islice(loop.steps(), count):
             pass
         added.append(loop.replay.added)

@@ -26,9 +26,9 @@ from offpiste.analysis.which_beta import (
     choices,
     finalists,
 )
-from offpiste.analysis.which_beta_findings import ON_APPEARANCE, ON_INVERSE_DYNAMICS, PRIMARY
+from offpiste.analysis.which_beta_findings import ON_APPEARANCE, ON_INVERSE_DYNAMICS
 from offpiste.config import RunConfig, fingerprint, method_settings, protocol_settings
-from offpiste.methods import METHODS, base_run
+from offpiste.methods import BY_RULE, METHODS, base_run
 from offpiste.methods import SMALL_WORLDS as IN_SMALL_WORLDS
 from offpiste.study.plan import Study, make_study
 from offpiste.study.tuning import SEEDS as TUNING_SEEDS
@@ -49,7 +49,7 @@ ACTION_POINTS: tuple[Point, ...] = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-
 PARTS = {
     "today": (*BONUSES, *LADDER, "oracle_left", "epsilon_greedy", "ez_greedy"),
     "noisy_nets": ("noisy_nets",),
-    "zoo": (*PRIMARY["later"], "disagreement", "ride", "e3b_rnd", "cfn"),
+    "zoo": tuple(name for name, row in METHODS.items() if row.source == BY_RULE),
 }
 """Methods by part. A part has files and a store of its own: NoisyNets' step size belongs to the protocol, and a report
 does not mix protocols."""

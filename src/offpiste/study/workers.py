@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from offpiste.config import RunConfig
-from offpiste.study.task import Outcome, Task
+from offpiste.study.task import AttemptOutcome, Task
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Workers(Protocol):
     def start(self, run: RunConfig, task: Task) -> None:
         """Start, or queue, an attempt at a run."""
 
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+    def wait(self, seconds: float) -> list[tuple[str, AttemptOutcome]]:
         """Wait until something happens or the time is over; return all attempts that ended, by run id."""
 
     def progress(self) -> Mapping[str, Pulse]:

@@ -11,17 +11,19 @@ import random
 import subprocess
 import sys
 import time
+import traceback
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from offpiste.checks import Failed, Result, Skipped
-from offpiste.config import WorldConfig
-from offpiste.errors import CheckpointError, ConfigError, OffpisteError
+from offpiste.config import RunConfig, WorldConfig
+from offpiste.errors import CheckpointError, OffpisteError
 from offpiste.parsing import from_dict
 from offpiste.seeding import stream
 from offpiste.worlds.base import World
@@ -37,6 +39,8 @@ MOMENTS = 6
 """At which a world is saved and restored."""
 MIN_STEPS_PER_SECOND = 30.0
 """Of processor time; a run of 100,000 steps would take an hour in the world alone."""
+MIN_EPISODES = 10
+"""Of a run, as many as there are if all of them last up to the limit."""
 HASH_SEEDS = ("1", "2")
 """The new process takes the one that this process does not have."""
 
@@ -132,20 +136,17 @@ def check_world(name: str, progress: Callable[[float], None] | None = None) -> W
             results.append(Result(check, "ok", judge(specimen)))
         except Skipped as skipped:
             results.append(Result(check, "skipped", str(skipped)))
-        except Failed as failed:
-            results.append(Result(check, "FAILED", str(failed)))
-            stopped = {Check.OPENS: "it cannot be opened", Check.STEPS: "it cannot be played"}.get(check, "")
+        except Exception as error:
+            results.append(Result(check, "FAILED", _explained(error)))
+            stopped = stopped or _STOPS.get(check, "")
     if progress is not None:
         progress(1.0)
     return WorldReport(name, tuple(results))
 
 
 def _opens(specimen: Specimen) -> str:
-    try:
-        with specimen.watched():
-            world = specimen.open()
-    except OffpisteError as error:
-        raise Failed(str(error)) from error
+    with specimen.watched():
+        world = specimen.open()
     stack, height, width = world.state_shape
     frames = "1 frame" if stack == 1 else f"{stack} frames"
     return f"{world.action_count} actions; a state is {frames} of {height} × {width} pixels"
@@ -154,12 +155,12 @@ def _opens(specimen: Specimen) -> str:
 def _steps(specimen: Specimen) -> str:
     try:
         played = specimen.played
-    except OffpisteError as error:
-        raise Failed(str(error)) from error
+    except OffpisteError:
+        raise
     except Exception as error:
         raise Failed(
-            f"reset or step raised {type(error).__name__}: {error}; reset returns an observation and a dictionary, "
-            "step an observation, a reward, whether the episode terminated, whether it was truncated, and a dictionary"
+            f"{_explained(error)}; reset(seed=None, options=None) returns an observation and a dictionary, step an "
+            "observation, a reward, whether the episode terminated, whether it was truncated, and a dictionary"
         ) from error
     for step, one in enumerate(played, 1):
         if not np.isfinite(one.reward):
@@ -176,7 +177,32 @@ def _frames(specimen: Specimen) -> str:
             f"are left in grey at {specimen.config.frame_size} × {specimen.config.frame_size} pixels "
             "(world.frame_size)"
         )
+    with specimen.watched():
+        world = specimen.open()
+        others = [*_play(world, [(action + 1) % world.action_count for action in specimen.actions])]
+    if [one.frame for one in others] == [one.frame for one in specimen.played]:
+        raise Failed(
+            f"other actions showed the same frames in {len(others):,} steps; draw what actions change, as where the "
+            "player is, in a grey that differs from what is around it"
+        )
     return f"{different} different ones in {len(specimen.played):,} steps"
+
+
+def _episodes(specimen: Specimen) -> str:
+    ends = [step for step, one in enumerate(specimen.played, 1) if one.terminated or one.truncated]
+    if ends:
+        return f"one every {ends[-1] / len(ends):,.0f} random steps"
+    skip = specimen.config.frame_skip
+    limit = getattr(specimen.open(), "max_steps", specimen.config.episode_frames // skip)
+    run = from_dict(RunConfig, load(specimen.name).settings, base=RunConfig(game=specimen.name))
+    steps = run.frames // skip
+    if limit > steps / MIN_EPISODES:
+        raise Failed(
+            f"none ended in {len(specimen.played):,} random steps, and the limit is {limit:,} steps in runs of "
+            f"{steps:,}, whose curves are drawn from episodes that ended; return truncated = True after fewer steps, "
+            "register it with max_episode_steps, or set world.episode_frames"
+        )
+    return f"none ended in {len(specimen.played):,} random steps; the limit is {limit:,} steps"
 
 
 def _seed(specimen: Specimen) -> str:
@@ -198,6 +224,19 @@ def _render(specimen: Specimen) -> str:
     return ""
 
 
+def _apart(specimen: Specimen) -> str:
+    _only_if_reproducible(specimen)
+    with specimen.watched():
+        plays = (_play(specimen.open(seed), specimen.actions) for seed in (0, 1))
+        taken = [one for one, _ in zip(*plays, strict=True)]
+    if step := _difference(taken, specimen.played):
+        raise Failed(
+            f"it took another course at step {step:,} while a second one was played in turns, as one is for "
+            "evaluation; keep what changes in self, not in its class or its module"
+        )
+    return ""
+
+
 def _restore(specimen: Specimen) -> str:
     _only_if_reproducible(specimen)
     if specimen.changed_by_drawing:
@@ -205,7 +244,7 @@ def _restore(specimen: Specimen) -> str:
     with specimen.watched():
         if step := _difference([*_play_saving(specimen)], specimen.played):
             raise Failed(f"it took another course at step {step:,} where it was saved; snapshot() must change nothing")
-        for moment, snapshot in _saved(specimen):
+        for moment, snapshot in [*_saved(specimen)]:  # first all, for a world that another one disturbs
             world = specimen.open(seed=1)
             try:
                 world.restore(snapshot)
@@ -256,18 +295,17 @@ def _position(specimen: Specimen) -> str:
     if found is None:
         raise Skipped("it has none; with a method position(), which returns row and column, oracles and maps know it")
     _only_if_reproducible(specimen)
-    try:
-        with specimen.watched():
-            world = specimen.open()
-            seen = [found.locate(world.ram)[1] for _ in _play(world, specimen.actions)]
-    except ConfigError as error:
-        raise Failed(str(error)) from error
+    with specimen.watched():
+        world = specimen.open()
+        seen = [found.locate(world.ram)[1] for _ in _play(world, specimen.actions)]
     if len({*seen}) == 1:
         raise Failed(f"position() was the same in all of {len(seen):,} steps; return where the player is now")
-    for moment, snapshot in _saved(specimen):
-        world = specimen.open(seed=1)
-        world.restore(snapshot)
-        if found.locate(world.ram)[1] != seen[moment - 1]:
+    try:
+        again = {moment: found.locate(world.ram)[1] for moment, world in _restored(specimen)}
+    except Exception as error:
+        raise Skipped("it cannot be restored") from error
+    for moment, cell in again.items():
+        if cell != seen[moment - 1]:
             raise Failed(f"restored after step {moment:,}, position() was another; compute it from the state")
     return f"{len({*seen})} different ones in {len(seen):,} steps"
 
@@ -297,15 +335,29 @@ _CHECKS: Mapping[Check, Callable[[Specimen], str]] = {
     Check.OPENS: _opens,
     Check.STEPS: _steps,
     Check.FRAMES: _frames,
+    Check.EPISODES: _episodes,
     Check.SEED: _seed,
     Check.GENERATORS: _generators,
     Check.RENDER: _render,
+    Check.APART: _apart,
     Check.RESTORE: _restore,
     Check.PROCESS: _process,
     Check.POSITION: _position,
     Check.RETURNS: _returns,
     Check.SPEED: _speed,
 }
+_STOPS = {Check.OPENS: "it cannot be opened", Check.STEPS: "it cannot be played"}
+"""Checks without which no further one is possible, and why."""
+_OURS = str(Path(__file__).parents[1])
+
+
+def _explained(error: Exception) -> str:
+    """Return what an exception says, and the line of others' code that raised it."""
+    if isinstance(error, Failed | OffpisteError):
+        return str(error)
+    line = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if line.filename.startswith(_OURS) else f" ({Path(line.filename).name}, line {line.lineno})"
+    return f"it raised {type(error).__name__}: {error}{where}"
 
 
 def _random_actions(world: World, steps: int) -> list[int]:
@@ -337,6 +389,14 @@ def _saved(specimen: Specimen) -> Iterator[tuple[int, bytes]]:
     for step, _ in enumerate(_play(world, specimen.actions), 1):
         if step in moments:
             yield step, world.snapshot()
+
+
+def _restored(specimen: Specimen) -> Iterator[tuple[int, World]]:
+    """Restore another world from each snapshot."""
+    for moment, snapshot in [*_saved(specimen)]:
+        world = specimen.open(seed=1)
+        world.restore(snapshot)
+        yield moment, world
 
 
 def _ended(specimen: Specimen, moment: int) -> bool:

@@ -97,10 +97,8 @@ def _tile(kind: int, colour: int, state: int, *, is_agent: bool) -> NDArray[np.u
 
     shown = WorldObj.decode(kind, colour, state)
     up = 3
-    tile: NDArray[np.uint8] = Grid.render_tile(
-        shown, agent_dir=up if is_agent else None, highlight=kind != 0, tile_size=_TILE_PIXELS
-    )
-    return tile
+    tile = Grid.render_tile(shown, agent_dir=up if is_agent else None, highlight=kind != 0, tile_size=_TILE_PIXELS)
+    return np.asarray(tile, np.uint8)  # of means, which are cut off as MiniGrid cuts them
 
 
 _MAX_OPEN_DOORS = 3
@@ -112,7 +110,7 @@ def minigrid_position(environment: Any) -> tuple[int, int, int]:
     The map is no part of it: where each episode has a map of its own, its number would make every state a new one.
     """
     column, row = environment.agent_pos
-    doors = sum(bool(getattr(cell, "is_open", False)) for cell in environment.grid.grid)
+    doors = sum(cell is not None and cell.type == "door" and cell.is_open for cell in environment.grid.grid)
     return int(row), int(column), int(environment.carrying is not None) + 2 * min(doors, _MAX_OPEN_DOORS)
 
 

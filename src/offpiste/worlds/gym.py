@@ -13,6 +13,7 @@ check-world` finds out. An environment may have more, all optional:
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any
 
 import cv2
@@ -63,6 +64,22 @@ def make(name: str) -> Opened:
     return _registered(rest) if module == GYMNASIUM else _own(name)
 
 
+class _Hint:
+    """Says with whatever the code of an environment raises how to find out what is wrong with it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            error.add_note(f"`offpiste check-world {self._name}` says what an environment must do")
+
+
 class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
     """An environment as a world; states are read-only uint8 stacks [stack, height, width], newest frame last."""
 
@@ -74,8 +91,9 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self.config = config
         self.np_random = generator
         self._environment, self._family = opened.environment, opened.family
+        self._hint = _Hint(name)
         self._own = opened.environment.unwrapped
-        space = opened.environment.action_space
+        space = getattr(opened.environment, "action_space", None)
         if not isinstance(space, gymnasium.spaces.Discrete) or space.n > _MAX_ACTIONS:
             raise ConfigError(
                 f"the actions of {name} must be a Discrete of <= {_MAX_ACTIONS:,}, got {space}; wrap the environment "
@@ -84,8 +102,10 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._first_action, self.action_count = int(space.start), int(space.n)
         self.action_space = gymnasium.spaces.Discrete(self.action_count)
         self.observation_space = gymnasium.spaces.Box(0, 255, self.state_shape, np.uint8)
-        self._max_steps = min(config.episode_frames, opened.max_steps or config.episode_frames)
-        self._shows_image = _is_image(opened.environment.observation_space)
+        self.max_steps = min(config.episode_frames, opened.max_steps or config.episode_frames)
+        """Of the environment, after which an episode is truncated; its own limit may be lower."""
+        self._observations = getattr(opened.environment, "observation_space", None)
+        self._shows_image = _is_image(self._observations)
         self._position = self._position_of()
         self.can_snapshot = all(callable(getattr(self._own, name, None)) for name in ("snapshot", "restore"))
         """Whether the environment offers its own state."""
@@ -116,7 +136,8 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         """128 bytes; the first three are column and row, times 8, and the phase, or 0 where there are no positions."""
         memory = np.zeros(128, np.uint8)
         if self._position is not None and self._seed is not None:
-            row, column, phase = self._position()
+            with self._hint:
+                row, column, phase = self._position()
             memory[LOCATION.x], memory[LOCATION.y], memory[LOCATION.level] = 8 * column, 8 * row, phase
         memory.setflags(write=False)
         return memory
@@ -137,17 +158,17 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         for _ in range(self.config.frame_skip):
             if self.np_random.random() >= self.config.sticky_action_probability:
                 self._held_action = int(action)
-            observation, reward, terminated, truncated, _ = self._act(self._held_action)
-            total += float(reward)
-            truncated = bool(truncated) or len(self._actions) >= self._max_steps
+            observation, reward, terminated, truncated = self._act(self._held_action)
+            total += reward
+            truncated = truncated or len(self._actions) >= self.max_steps
             if terminated or truncated:
                 break
         self._push_frame(observation)
-        return self._stack, total, bool(terminated), truncated and not terminated, {}
+        return self._stack, total, terminated, truncated and not terminated, {}
 
     def render(self) -> Any:
         """Return what the environment draws in colour, [height, width, 3]; the newest frame where it draws nothing."""
-        drawn = self._environment.render() if self._environment.render_mode == self.render_mode else None
+        drawn = self._drawn() if self._environment.render_mode == self.render_mode else None
         if not isinstance(drawn, np.ndarray) or drawn.ndim != 3 or drawn.shape[2] != 3:
             drawn = np.repeat(self._stack[-1][:, :, None], 3, axis=2)
         return drawn
@@ -163,7 +184,13 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
             "generator": generator_state(self.np_random),
         }
         if self.can_snapshot and self._seed is not None:
-            saved["own"] = np.frombuffer(self._own.snapshot(), np.uint8)  # type: ignore[attr-defined]
+            own = self._own.snapshot()  # type: ignore[attr-defined]
+            if not isinstance(own, bytes):
+                raise ConfigError(
+                    f"snapshot() of {self.name} must return bytes, got {kind_of(own)}; leave out snapshot() and "
+                    "restore() to be restored by a replay of the episode"
+                )
+            saved["own"] = np.frombuffer(own, np.uint8)
         return arrays.pack(saved)
 
     def restore(self, snapshot: bytes) -> None:
@@ -199,12 +226,15 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
 
     def _begin(self, seed: int) -> Any:
         self._seed, self._actions, self._held_action = seed, [], 0
-        observation, _ = self._environment.reset(seed=seed)
+        with self._hint:
+            observation, _ = self._environment.reset(seed=seed)
         return observation
 
-    def _act(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def _act(self, action: int) -> tuple[Any, float, bool, bool]:
         self._actions.append(action)
-        return self._environment.step(self._first_action + action)
+        with self._hint:
+            observation, reward, terminated, truncated, _ = self._environment.step(self._first_action + action)
+            return observation, float(reward), bool(terminated), bool(truncated)
 
     def _push_frame(self, observation: Any) -> None:
         stack = np.empty_like(self._stack)
@@ -218,17 +248,27 @@ class GymWorld(gymnasium.Env[NDArray[np.uint8], np.int64]):
         if self._family is not None and self._family.frame is not None:
             image: Any = self._family.frame(self._own, observation)
         else:
-            image = observation if self._shows_image else self._environment.render()
+            image = observation if self._shows_image else self._drawn()
         if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim not in (2, 3):
             seen = f"{image.dtype} {list(image.shape)}" if isinstance(image, np.ndarray) else kind_of(image)
+            origin = (
+                "" if self._shows_image else f" from render(), for its observations are {self._observations!s:.100}"
+            )
             raise ConfigError(
-                f"the frame of {self.name} must be an array uint8 [height, width] or [height, width, 3], got {seen}; "
-                "let it have observations like that, or a render mode rgb_array in which render() draws them"
+                f"the frame of {self.name} must be an array uint8 [height, width] or [height, width, 3], got {seen}"
+                f"{origin}; let it have observations like that, or a render mode rgb_array in which render() draws them"
             )
         if image.ndim == 3:
             image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.shape[2] == 3 else image[:, :, 0]
         size = self.config.frame_size
         return np.asarray(cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA), np.uint8)
+
+    def _drawn(self) -> Any:
+        try:
+            with self._hint:
+                return self._environment.render()
+        except NotImplementedError:  # as gymnasium.Env has it
+            return None
 
     def _position_of(self) -> Callable[[], tuple[int, int, int]] | None:
         own = getattr(self._own, "position", None)
@@ -284,6 +324,8 @@ def _registered(environment: str) -> Opened:
             f"cannot open {wanted}: {error} If another package registers it, install that, and name it too, as in "
             f"{GYMNASIUM}:package:{environment}"
         ) from error
+    except Exception as error:  # of the environment's own code
+        raise ConfigError(f"cannot open {wanted}: {type(error).__name__}: {error}") from error
     return Opened(made, spec.max_episode_steps, family)
 
 
@@ -307,7 +349,7 @@ def _own(name: str) -> Opened:
     except Exception as error:
         raise ConfigError(
             f"{name} cannot be made: {type(error).__name__}: {error}; it is called without arguments, but "
-            "for render_mode where it takes that"
+            "for render_mode where it takes that; where it needs others, name a function that returns it made"
         ) from error
     if not isinstance(made, gymnasium.Env):
         raise ConfigError(f"{name} must make a gymnasium.Env, got {kind_of(made)}; let the class inherit from it")

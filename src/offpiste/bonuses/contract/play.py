@@ -37,6 +37,7 @@ ROOMS_ACTIONS = 4
 ROOMS_EPISODE_STEPS = 24
 SEED = 0
 OTHER_SEED = 1
+_AGENT = AgentConfig()  # once, since its ranges are checked each time
 
 
 @dataclass(frozen=True)
@@ -168,17 +169,16 @@ def batch_draws() -> np.random.Generator:
 
 def batch_of(shown: Sequence[Transition], draws: np.random.Generator) -> Batch | None:
     """Return a batch sampled from the steps so far, as in a run, or None where none is due."""
-    agent = AgentConfig()
-    if len(shown) < agent.batch_size + agent.return_steps or len(shown) % agent.update_period_steps:
+    if len(shown) < _AGENT.batch_size + _AGENT.return_steps or len(shown) % _AGENT.update_period_steps:
         return None
-    return sampled(shown, agent.batch_size, draws)
+    return sampled(shown, _AGENT.batch_size, draws)
 
 
 def sampled(
     shown: Sequence[Transition], batch_size: int, draws: np.random.Generator, weights: Weights | None = None
 ) -> Batch | None:
     """Return a batch sampled from the steps so far, as from the replay, or None where there are too few."""
-    count = len(shown) - AgentConfig().return_steps
+    count = len(shown) - _AGENT.return_steps
     if count <= 0:
         return None
     if weights is None:
@@ -190,13 +190,13 @@ def sampled(
 
 def batch_at(shown: Sequence[Transition], indices: NDArray[np.int64]) -> Batch:
     """Return the batch of the n steps from each of these on, as the replay has them."""
-    agent, batch_size = AgentConfig(), len(indices)
-    runs = [shown[index : index + agent.return_steps] for index in indices]
+    batch_size = len(indices)
+    runs = [shown[index : index + _AGENT.return_steps] for index in indices]
     rewards = np.array([[step.reward for step in steps] for steps in runs], np.float32).clip(-1.0, 1.0)
     ends = np.array([[step.over for step in steps] for steps in runs])
     inside = np.cumsum(ends, axis=1) - ends == 0  # true up to and including the first end
     stack, *frame_shape = shown[0].state.shape
-    frames = np.empty((batch_size, stack + agent.return_steps, *frame_shape), np.uint8)
+    frames = np.empty((batch_size, stack + _AGENT.return_steps, *frame_shape), np.uint8)
     for row, steps in zip(frames, runs, strict=True):
         row[:stack] = steps[0].state
         for ahead, step in enumerate(steps):

@@ -1,18 +1,16 @@
 """What a report about one method begins with: its verdict, its tuning, and itself beside those that matter to it."""
 
-import math
 from collections.abc import Iterator
-
-import numpy as np
 
 from offpiste.analysis.names import label, title
 from offpiste.analysis.own import Own, about
 from offpiste.analysis.pairs import compare
 from offpiste.report import maps
+from offpiste.report.beta_figures import tuning_figure
 from offpiste.report.figures import mean_marks, returns_axis
 from offpiste.report.look import looks
 from offpiste.report.material import Material
-from offpiste.report.panels import Axis, Dots, Drawing, Line, Mark, Panel, bar, frames_axis, number, rows, upright
+from offpiste.report.panels import Axis, Dots, Drawing, Mark, Panel, bar, frames_axis, number, rows, upright
 from offpiste.report.section import Figure, Heading, Part, Section, Words
 from offpiste.report.tables import shown
 from offpiste.worlds.scores import reference_scores
@@ -36,7 +34,11 @@ def own(material: Material) -> Iterator[Section]:
     if found.roles:
         parts += [Heading("Seed by seed"), Figure(differences_figure(material, found), heading=False, size="rows")]
     if found.tried:
-        parts += [Heading("How β was chosen"), Figure(beta_figure(material, found), heading=False, size="whole")]
+        tuned = tuning_figure(looks(material.evidence.methods)[found.method], found)
+        parts += [
+            Heading("How β was chosen"),
+            Figure(tuned, heading=False, size="whole"),
+        ]
     parts += [Figure(drawing, size="maps") for drawing in maps_figures(material, found)]
     yield Section("own", label(found.method), parts)
 
@@ -90,43 +92,6 @@ def differences_figure(material: Material, found: Own) -> Drawing:
         "each pair of equal seeds, a bar for the exact 95% interval of the median. To the right: yours is ahead."
     )
     return Drawing("own_differences", f"{label(found.method)}: seed by seed", caption, tuple(panels), 3)
-
-
-def beta_figure(material: Material, found: Own) -> Drawing:
-    """Return the scores of the tuning over β, a dot for each seed, and what was chosen."""
-    look = looks(material.evidence.methods)[found.method]
-    betas = [each.beta for each in found.tried if each.beta > 0]
-    rates = sorted({each.rate for each in found.tried if each.rate is not None})
-    marks: list[Mark] = []
-    if found.chosen and found.chosen > 0:
-        at = math.log10(found.chosen)
-        marks.append(Line(np.array([at, at]), np.array([-0.05, 1.05]), look.colour, width=6.0, opacity=0.2))
-    dashes = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-    for index, rate in enumerate(rates or [None]):
-        own_ones = sorted(
-            (each for each in found.tried if each.rate == rate and each.beta > 0), key=lambda each: each.beta
-        )
-        xs = np.array([math.log10(each.beta) for each in own_ones])
-        means = np.array([float(np.mean(list(each.scores.values()))) for each in own_ones])
-        name = f"learning rate {rate:g}" if rate is not None and len(rates) > 1 else "mean"
-        marks.append(Line(xs, means, look.colour, dashes[index % 3], title=name))
-        for each, x in zip(own_ones, xs, strict=True):
-            said = [f"β {each.beta:g}, seed {seed}: {number(score)}" for seed, score in each.scores.items()]
-            marks.append(
-                Dots([x] * len(each.scores), list(each.scores.values()), look.colour, said, radius=2.6, opacity=0.6)
-            )
-    low, high = (math.log10(end(betas)) for end in (min, max)) if betas else (0.0, 1.0)
-    ticks = tuple(
-        (float(power), f"1e{power}".replace("-", "−")) for power in range(math.ceil(low), math.floor(high) + 1)
-    )
-    x = Axis(low - 0.15, high + 0.15, ticks or ((low, number(10**low)),), "β")
-    y = Axis(-0.06, 1.06, ((0.0, "0"), (1.0, "1")), lines=True)
-    chosen = f" The bar is at the β that was chosen, {found.chosen:g}." if found.chosen else ""
-    several = f" A line for each learning rate: {', '.join(f'{rate:g}' for rate in rates)}." if len(rates) > 1 else ""
-    caption = f"Score on {title(found.tuned_on)} over β in tuning: a dot for each seed, a line through the means."
-    caption += several + chosen
-    panel = Panel("", tuple(marks), x, y, width=420.0, height=220.0)
-    return Drawing("own_beta", f"{label(found.method)}: score over β", caption, (panel,), 1)
 
 
 def maps_figures(material: Material, found: Own) -> Iterator[Drawing]:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from offpiste.analysis import caveats, fairness
-from offpiste.report import quality_tables, reproduce, settings, tables
+from offpiste.report import quality_tables, reproduce, tables
 from offpiste.report.material import Material
 from offpiste.report.section import Code, Custom, Files, Fold, Heading, Part, Section, Shown, Words
 from offpiste.report.sentences import count_of
@@ -102,12 +102,12 @@ def protocol(material: Material) -> Iterator[Section]:
     elif any(run.game in GAMES for run in evidence.runs):
         said = "The runs on the paper’s games follow its protocol in every setting, to 200 million frames."
         parts.append(Words([said]))
-    whole = settings.protocol_table(evidence.records.runs)
-    differing = settings.differing(whole)
+    whole = quality_tables.protocol_table(evidence.records.runs)
+    differing = quality_tables.differing(whole)
     if differing.rows and len(whole.columns) > 2:
         parts += [Heading("Settings that differ"), Shown(differing)]
     parts.append(Fold("All settings, by protocol fingerprint", [Shown(whole)]))
-    methods = settings.methods_table(evidence.runs)
+    methods = quality_tables.methods_table(evidence.runs)
     parts += [Fold("Methods and their constants", [Shown(methods, wide=("bonus", "exploration"))])]
     parts += [Heading("How to read intervals"), Words([_intervals(material)])]
     yield Section("protocol", "Protocol", parts)

@@ -9,10 +9,11 @@ from offpiste.analysis.names import frames_text, label, title
 from offpiste.analysis.scores import mean_interval_of
 from offpiste.analysis.small_worlds import SMALL_WORLDS
 from offpiste.analysis.visits import lays_out_rooms
-from offpiste.report import comparison_tables, figures, maps, profile, tables
+from offpiste.report import comparison_tables, figures, maps, overviews, profile, tables
 from offpiste.report.look import file_name, looks
 from offpiste.report.material import Material
 from offpiste.report.panels import Dots, Drawing, Line, Mark, bar, number, rows
+from offpiste.report.run_pages import page_name
 from offpiste.report.section import Custom, Figure, Files, Fold, Heading, Part, Section, Shown, Words
 from offpiste.report.sentences import part_of
 from offpiste.worlds.games import GAMES
@@ -80,7 +81,7 @@ def _game(material: Material, group: Evidence, game: str) -> Iterator[Part]:
         drawing = figures.game_figure(group, game)
         yield Figure(drawing, heading=False, size="rows" if len(drawing.panels) == 1 else "curves")
     else:
-        yield Words(["No curve to draw."], small=True)
+        yield Words(["No curve to draw: one iteration is one point."], small=True)
     if scores := scores_figure(group, game):
         yield Figure(scores, heading=False, size="rows")
     if found := figures.cells_figure(group, game):
@@ -153,18 +154,20 @@ def _run_links(material: Material) -> list[tuple[str, str, list[tuple[int, str]]
     found: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for run in material.evidence.runs:
         if run.name in material.pages:
-            from offpiste.report.run_pages import page_name
-
             found.setdefault((title(run.game), label(run.method)), []).append((run.seed, page_name(run)))
     return [(game, method, sorted(links)) for (game, method), links in found.items()]
 
 
 def comparison(material: Material) -> Iterator[Section]:
     """Yield each method beside ε-greedy."""
-    table = comparison_tables.contrast_table(material.compared)
-    by_world = comparison_tables.contrast_by_game_table(material.by_world)
-    parts: list[Part] = [Shown(table)] if table.rows else []
-    if by_world.rows:
-        parts += [Heading("World by world"), Fold("In numbers", [Shown(by_world)])]
+    evidence, compared, by_world = material.evidence, material.compared, material.by_world
+    parts: list[Part] = []
+    if compared:
+        parts += [Figure(overviews.improvement_figure(evidence, compared), size="rows")]
+        parts.append(Shown(comparison_tables.contrast_table(compared)))
+    if by_world:
+        drawn = overviews.improvement_by_world_figure(evidence, by_world)
+        parts.append(Figure(drawn, size="rows") if drawn else Words(["No method differs from ε-greedy in any world."]))
+        parts.append(Fold("World by world, in numbers", [Shown(comparison_tables.contrast_by_game_table(by_world))]))
     if parts:
         yield Section("comparisons", "Beside ε-greedy", parts)

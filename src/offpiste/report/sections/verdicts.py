@@ -52,11 +52,9 @@ def _explained(benchmark: Benchmark) -> str:
 def across(material: Material) -> Iterator[Section]:
     """Yield the drawings that look across games."""
     evidence = material.evidence
-    found = overviews.overview_figures(evidence, material.compared, material.aggregates, material.correlations)
+    found = overviews.overview_figures(evidence, material.aggregates, material.correlations)
     whole = ("performance_profile", "gain_and_harm")
     parts: list[Part] = [Figure(each, size="whole" if each.name in whole else "rows") for each in found]
-    by_world = overviews.improvement_by_world_figure(evidence, material.by_world) if material.by_world else None
-    parts += [Figure(by_world, size="rows")] if by_world else []
     numbers = [
         comparison_tables.aggregate_table(material.aggregates),
         comparison_tables.correlation_table(material.correlations),
