@@ -114,7 +114,7 @@ def test_random_features_stay_as_they_were_drawn() -> None:
 
 
 def test_what_it_declares() -> None:
-    assert Disagreement.pays_for == "state"
+    assert (Disagreement.pays_for, Disagreement.measures_visits) == ("state", False)
     assert options_of(BonusConfig("disagreement")) == DisagreementOptions(1e-4, 512, 5, False)
     with pytest.raises(ConfigError, match=r"bonus.options.models must be >= 2, got 1"):
         options_of(BonusConfig("disagreement", {"models": 1}))

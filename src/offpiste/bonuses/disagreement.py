@@ -5,7 +5,8 @@ this one and the action. Where they were trained, they agree, and where the next
 mean; i is the variance of their predictions over the ensemble, as a mean over the features. Ours: φ is that of an
 inverse model, with random features, the default of the authors' code, as an option; forward models have one hidden
 layer for its four residual blocks; and all models learn from all pairs of the agent's batches, where its losses are
-dropped for a fifth of the pairs, another fifth for each model.
+dropped for a fifth of the pairs, another fifth for each model. As ICM's, features grow while they are learned, and the
+variance with them: a frame that is shown again and again may be paid more.
 """
 
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Disagreement:
 
     Options = DisagreementOptions
     pays_for = "state"
+    measures_visits = False
 
     def __init__(self, options: DisagreementOptions, context: Context) -> None:
         self._device = torch.device(context.device)
