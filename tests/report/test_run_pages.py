@@ -94,6 +94,11 @@ def test_a_run_that_goes_on_is_drawn_to_its_last_window_and_not_beyond_the_panel
     panel = intrinsic_panel(run, {"intrinsic/mean": (np.array([100.0, 99_000.0]), np.array([0.01, 0.1]))})
     assert panel is not None
     assert run.frames < panel.x.high == 99_000.0
+    assert panel.x.ticks[-1][0] == 99_000.0
+    episode = {"intrinsic/mean": (np.array([100.0, run.frames + 1.0]), np.array([0.01, 0.1]))}
+    panel = intrinsic_panel(run, episode)
+    assert panel is not None
+    assert (panel.x.high, panel.x.ticks[-1][0]) == (run.frames + 1.0, run.frames)
 
 
 def test_runs_of_a_store_beside_it_have_no_page(store: Folder, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from offpiste.worlds.scores import reference_scores
 Render = Callable[[Sequence[Section], Mapping[str, Any]], str]
 Points = Mapping[str, tuple[Array, Array]]
 """By name of a scalar, frames and values."""
+_OVERSHOOT = 1.05
+"""How far beyond the frames of a run its last episode may end, as a factor."""
 POINTS = 100
 """Of one curve."""
 MAX_VIDEO_BYTES = 64 * 2**20
@@ -213,9 +216,14 @@ def _plain_panel(run: Run, heading: str, frames: Array, values: Array) -> Panel:
 
 
 def _frames_axis(run: Run, marks: Sequence[Mark]) -> Axis:
-    """Return an axis to the last frame that is drawn, which in a run that goes on may be beyond its last iteration."""
-    ends = [float(mark.xs[-1]) for mark in marks if isinstance(mark, Line | Dots) and len(mark.xs)]
-    return frames_axis(max([float(run.frames or 1), *ends]))
+    """Return an axis to the last frame that is drawn, which in a run that goes on may be beyond its last iteration.
+
+    Its tick stays at the frames of the run where only the end of an episode is beyond.
+    """
+    frames = float(run.frames or 1)
+    last = max([frames, *(float(mark.xs[-1]) for mark in marks if isinstance(mark, Line | Dots) and len(mark.xs))])
+    axis = frames_axis(frames if last < _OVERSHOOT * frames else last)
+    return replace(axis, high=last)
 
 
 def _spoken(frames: Array, values: Array, colour: str) -> list[Mark]:
