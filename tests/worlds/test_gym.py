@@ -195,7 +195,11 @@ def test_a_position_in_minigrid_is_where_the_agent_is_what_it_carries_and_how_ma
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tests.worlds.broken", "no game named 'tests.worlds.broken'.*name a world of your own module:World"),
+        (
+            "tests.worlds.broken",
+            "no game named 'tests.worlds.broken'; `offpiste games` lists .* yours, as in tests.worlds.broken:W",
+        ),
+        ("MiniGrid-Empty-8x8-v0", "no game named 'MiniGrid-Empty-8x8-v0'; .*, as in gymnasium:MiniGrid-Empty-8x8-v0"),
         ("tests.worlds.brokn:Good", "no module named tests.worlds.brokn; neither installed nor in"),
         ("tests.worlds.broken:Goood", "broken.py has no Goood; names there: .*CannotBeMade"),
         (

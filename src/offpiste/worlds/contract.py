@@ -158,6 +158,8 @@ def _steps(specimen: Specimen) -> str:
     except OffpisteError:
         raise
     except Exception as error:
+        if not _is_ours(_origin(error)):
+            raise
         raise Failed(
             f"{_explained(error)}; reset(seed=None, options=None) returns an observation and a dictionary, step an "
             "observation, a reward, whether the episode terminated, whether it was truncated, and a dictionary"
@@ -355,9 +357,17 @@ def _explained(error: Exception) -> str:
     """Return what an exception says, and the line of others' code that raised it."""
     if isinstance(error, Failed | OffpisteError):
         return str(error)
-    line = traceback.extract_tb(error.__traceback__)[-1]
-    where = "" if line.filename.startswith(_OURS) else f" ({Path(line.filename).name}, line {line.lineno})"
+    line = _origin(error)
+    where = "" if _is_ours(line) else f" ({Path(line.filename).name}, line {line.lineno})"
     return f"it raised {type(error).__name__}: {error}{where}"
+
+
+def _origin(error: Exception) -> traceback.FrameSummary:
+    return traceback.extract_tb(error.__traceback__)[-1]
+
+
+def _is_ours(line: traceback.FrameSummary) -> bool:
+    return line.filename.startswith(_OURS)
 
 
 def _random_actions(world: World, steps: int) -> list[int]:

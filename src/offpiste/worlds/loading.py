@@ -33,7 +33,11 @@ def import_module(module_name: str, wanted: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(f"cannot load {wanted}: it imports {error.name}, which is not installed") from error
-        advice = "leave out .py" if module_name.endswith(".py") else f"neither installed nor in {Path.cwd()}"
+        advice = (
+            "leave out .py"
+            if module_name.endswith(".py")
+            else f"neither installed nor in {Path.cwd()}, where this runs"
+        )
         raise ConfigError(f"cannot load {wanted}: no module named {error.name}; {advice}") from error
     except Exception as error:
         raise ConfigError(f"cannot load {wanted}: {type(error).__name__}: {error}") from error

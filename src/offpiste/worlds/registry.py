@@ -16,7 +16,7 @@ import numpy as np
 from offpiste.config import WorldConfig
 from offpiste.errors import ConfigError, did_you_mean, kind_of
 from offpiste.worlds.base import World
-from offpiste.worlds.families import SETTINGS
+from offpiste.worlds.families import SETTINGS, family_of
 from offpiste.worlds.foreign import MINIGRID_ROWS, default_row, open_environment
 from offpiste.worlds.games import GAMES, Game, Location
 from offpiste.worlds.small import deep_sea, suite
@@ -101,8 +101,11 @@ def check_game(name: str) -> None:
     known = {*known_games(), *(_names(row)[len(row.sizes) // 2] for row in WORLDS.values()), *_declared()}
     if name not in known:
         advice = did_you_mean(name, known)
-        of_your_own = "" if advice.startswith("; did") else " (name a world of your own module:World)"
-        raise ConfigError(f"no game named {name!r}{advice}{of_your_own}")
+        if not advice.startswith("; did"):
+            stem = name.removesuffix(".py")
+            advice = "; `offpiste games` lists them. An environment is named gymnasium:ID, or module:World for one of "
+            advice += f"yours, as in gymnasium:{name}" if family_of(name) else f"yours, as in {stem}:World"
+        raise ConfigError(f"no game named {name!r}{advice}")
 
 
 def location(game: str) -> Location | None:
