@@ -20,7 +20,8 @@ from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.run import train as train_module
 from offpiste.run.digest import digest
-from offpiste.run.loop import Loop, Step
+from offpiste.run.loop import Loop
+from offpiste.run.tracker import Step
 from offpiste.run.train import train
 from offpiste.seeding import stream
 from offpiste.store.storage import Folder
@@ -224,7 +225,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_says() -> None:
     class HasNoFile(broken.GoodDrawn):
-        def __init__(self, render_mode: str | None = None) -> None:
+        def __init__(self, **_: Any) -> None:
             raise OSError("there is no file of levels")
 
     gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)
@@ -341,5 +342,5 @@ class Killed(Loop):
 
 
 if __name__ == "__main__":
-    train_module.Loop = Killed  # type: ignore[misc]
+    setattr(train_module, "Loop", Killed)  # noqa: B010 (it is no public name there)
     train(tiny_run(sys.argv[1], checkpoint_minutes=0.001), Folder(sys.argv[2]))

@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from offpiste.checks import Failed, Result, Skipped
-from offpiste.config import WorldConfig
+from offpiste.config import RunConfig, WorldConfig
 from offpiste.errors import CheckpointError, OffpisteError
-from offpiste.methods import base_run
 from offpiste.parsing import from_dict
 from offpiste.seeding import stream
 from offpiste.worlds.base import World
@@ -197,7 +196,7 @@ def _episodes(specimen: Specimen) -> str:
         return f"one every {ends[-1] / len(ends):,.0f} random steps"
     skip = specimen.config.frame_skip
     limit = getattr(specimen.open(), "max_steps", specimen.config.episode_frames // skip)
-    steps = base_run(specimen.name).frames // skip
+    steps = load(specimen.name).settings.get("frames", RunConfig().frames) // skip
     if limit > steps / MIN_EPISODES:
         raise Failed(
             f"none ended in {len(specimen.played):,} random steps, and the limit is {limit:,} steps in runs of "
