@@ -226,10 +226,10 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_environment_that_raises_while_it_is_made_is_refused_with_what_it_says() -> None:
     class HasNoFile(broken.GoodDrawn):
-        def __init__(self, render_mode: str | None = None) -> None:
+        def __init__(self, **_: Any) -> None:
             raise OSError("there is no file of levels")
 
-    gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)  # type: ignore[arg-type]
+    gymnasium.register("offpiste/HasNoFile-v0", HasNoFile)
     with pytest.raises(ConfigError, match=r"cannot open the world gymnasium:offpiste/HasNoFile-v0: OSError: there is"):
         registry.load("gymnasium:offpiste/HasNoFile-v0")
     del gymnasium.registry["offpiste/HasNoFile-v0"]

@@ -196,8 +196,7 @@ def _episodes(specimen: Specimen) -> str:
         return f"one every {ends[-1] / len(ends):,.0f} random steps"
     skip = specimen.config.frame_skip
     limit = getattr(specimen.open(), "max_steps", specimen.config.episode_frames // skip)
-    run = from_dict(RunConfig, load(specimen.name).settings, base=RunConfig(game=specimen.name))
-    steps = run.frames // skip
+    steps = load(specimen.name).settings.get("frames", RunConfig().frames) // skip
     if limit > steps / MIN_EPISODES:
         raise Failed(
             f"none ended in {len(specimen.played):,} random steps, and the limit is {limit:,} steps in runs of "
