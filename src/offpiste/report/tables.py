@@ -157,7 +157,7 @@ def score_table(evidence: Evidence) -> Table:
         scores = evidence.finals(game, method)
         if not scores.size:
             return None
-        return Spread(*map(Points, (scores.mean(), scores.min(), scores.max())), scores.size)
+        return Spread(Points(scores.mean()), Points(scores.min()), Points(scores.max()), scores.size)
 
     games = [game for game in evidence.games if evidence.scores.get(game)]
     tops = dict.fromkeys(scale.label for game in games if (scale := reference_scores(game)).known)
