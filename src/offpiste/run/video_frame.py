@@ -168,7 +168,8 @@ def _map(frame: VideoFrame, shown: Map) -> None:
     size = (max(1, round(columns * side)), max(1, round(rows * side)))
     large = cv2.resize(shades, size, interpolation=cv2.INTER_NEAREST)
     frame[top + 24 : top + 24 + size[1], LEFT : LEFT + size[0]] = large
-    _text(frame, f"{len(shown.episode)} cells visited", LEFT, top - 2, 16, GREY)
+    count = len(shown.episode)
+    _text(frame, f"{count} cell{'s' * (count != 1)} visited", LEFT, top - 2, 16, GREY)
 
 
 def _text(frame: VideoFrame, text: str, x: int, y: int, size: int, colour: Colour, *, right: bool = False) -> None:
