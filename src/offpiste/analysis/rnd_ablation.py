@@ -16,6 +16,7 @@ import numpy as np
 
 from offpiste.analysis.choice import Point, smoothed
 from offpiste.analysis.seed_tests import holm, sign_flip
+from offpiste.analysis.stats import Array
 from offpiste.analysis.which_beta import Runs
 
 WORLDS = ("deep_sea_12", "four_rooms", "noisy_tv", "museum")
@@ -70,7 +71,7 @@ def worlds_of(arm: str) -> tuple[str, ...]:
     return tuple(world for world in (*WORLDS, *ENDING) if world in wanted)
 
 
-def differences(scored: Scored, comparison: Comparison, seeds: Collection[int] = SEEDS) -> np.ndarray | None:
+def differences(scored: Scored, comparison: Comparison, seeds: Collection[int] = SEEDS) -> Array | None:
     """Return D_s of a comparison, by seed, or None while a run is missing."""
     found = []
     for world in comparison.worlds:
@@ -78,7 +79,8 @@ def differences(scored: Scored, comparison: Comparison, seeds: Collection[int] =
         if any(seed not in runs for runs in both for seed in seeds):
             return None
         found.append([both[0][seed][0] - both[1][seed][0] for seed in seeds])
-    return np.mean(found, axis=0)  # type: ignore[no-any-return]
+    by_seed: Array = np.mean(found, axis=0)
+    return by_seed
 
 
 def judge(scored: Scored, seeds: Collection[int] = SEEDS) -> dict[str, Answer]:
