@@ -30,6 +30,8 @@ NOT_RUN = {
     "offpiste study run studies/which_beta/*": "takes hours; the tests of its studies read them",
     "python -m scripts.which_beta *": "needs the runs of the studies before; its tests make them up",
     "python -m scripts.which_beta_results *": "likewise",
+    "offpiste study run studies/rnd_ablation*": "takes hours; the tests of its studies read them",
+    "python -m scripts.rnd_ablation*": "needs the runs of the study before, or minutes; its tests make runs up",
     "scripts/check": "this test is part of it",
     "python -m benchmarks.*": "benchmarks take minutes to hours, and some a GPU; each has its own --quick",
     "*s3://bucket/*": "there is no such bucket; the tests of storage, studies and analysis use a real S3 server",

@@ -10,7 +10,9 @@ jumps between two values around theirs, which deceives tests that suppose equal 
   small effects are seen is printed as it is, and so are small worlds in which a run solves its world or does not;
 - for the methods beside ε-greedy, how often a family has any wrong call where no method differs. Bar: 5% at most;
 - for the findings of *Which β?*, how often any claim is wrong where nothing differs, and how often right beside what
-  was planned. Bar: wrong in 5% at most.
+  was planned. Bar: wrong in 5% at most;
+- for the comparisons of the ablation of RND, how often one is shown, and how often any is where no arm differs. Bar: 5%
+  in each direction at most.
 
 Frequencies of n studies may miss a bar by three standard errors. `--quick` takes a fraction of the studies.
 """
@@ -23,6 +25,7 @@ import numpy as np
 from benchmarks.validation.calibration_atari_small import check_atari_small
 from benchmarks.validation.calibration_calls import check_calls
 from benchmarks.validation.calibration_intervals import check_intervals, check_rank_test
+from benchmarks.validation.calibration_rnd_ablation import check_rnd_ablation
 from benchmarks.validation.calibration_studies import LEVEL, SEEDS, draw, shown, slack
 from benchmarks.validation.calibration_truths import RIVALS, SOLVED, TRUTHS, Effects, Truth
 from benchmarks.validation.calibration_which_beta import check_which_beta
@@ -45,6 +48,7 @@ def main() -> int:
     missed += check_calls(5 * studies)
     missed += check_which_beta(studies)
     missed += check_atari_small(studies)
+    missed += check_rnd_ablation(studies)
     errors: list[float] = []
     powers: list[float] = []
     judged = [(benchmark, finding) for benchmark in BENCHMARKS for finding in benchmark.findings]
