@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from offpiste.analysis.choice import Point
 from offpiste.analysis.rnd_ablation import (
     ARMS,
     COMPARISONS,
@@ -78,7 +79,11 @@ def test_every_arm_is_compared_and_every_reference_is_an_arm() -> None:
 
 
 def test_how_little_an_arm_hangs_on_its_beta_is_the_mean_of_smoothed_scores() -> None:
-    points = {(-1,): runs(0.0, range(100, 102)), (0,): runs(1.0, range(100, 102)), (1,): runs(0.0, range(100, 102))}
+    points: dict[Point, dict[int, tuple[float, float]]] = {
+        (-1,): runs(0.0, range(100, 102)),
+        (0,): runs(1.0, range(100, 102)),
+        (1,): runs(0.0, range(100, 102)),
+    }
     points[0,] |= {7: (0.0, 0.0)}  # a seed that scores chooses nothing
     # By hand, with two runs each: (0·2 + 1)/3, (0 + 2 + 0)/4, (1 + 0·2)/3.
     assert over_beta(points) == pytest.approx((1 / 3 + 1 / 2 + 1 / 3) / 3)

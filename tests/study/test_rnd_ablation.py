@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from offpiste.analysis.choice import Point
 from offpiste.analysis.rnd_ablation import ARMS, CHOOSING_SEEDS, COMPARISONS, worlds_of
 from offpiste.config import BonusConfig, RunConfig
 from offpiste.methods import METHODS, SMALL_WORLDS
@@ -118,7 +119,10 @@ def test_what_a_world_chose_runs_on_seeds_that_chose_nothing() -> None:
 
 
 def test_seeds_that_score_choose_nothing() -> None:
-    points = {(0,): {100: (1.0, 0.0), 0: (0.0, 0.0)}, (2,): {100: (0.0, 0.0), 0: (1.0, 0.0), 1: (1.0, 0.0)}}
+    points: dict[Point, dict[int, tuple[float, float]]] = {
+        (0,): {100: (1.0, 0.0), 0: (0.0, 0.0)},
+        (2,): {100: (0.0, 0.0), 0: (1.0, 0.0), 1: (1.0, 0.0)},
+    }
     assert own(points) == (0,)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from offpiste.analysis.choice import Point, best_first
 from offpiste.analysis.rnd_ablation import ARMS, CHOOSING_SEEDS, worlds_of
 from offpiste.analysis.small_worlds import SMALL_WORLDS
-from offpiste.analysis.which_beta import Runs
+from offpiste.analysis.which_beta import Key, Runs
 from offpiste.methods import METHODS
 from offpiste.study.plan import make_study
-from offpiste.study.which_beta import Content, Grid, Key, bonus_grid, key_of, scales_around
+from offpiste.study.which_beta import Content, Grid, bonus_grid, key_of, scales_around
 
 BONUS = "rnd_full"
 _ALONE = {
