@@ -52,7 +52,7 @@ LATER = [name for name, row in METHODS.items() if row.source == BY_RULE]
 LEARNED = ("pixelcnn", "icm", "rnd", "rnd_released", *LATER)
 SIZES = dict.fromkeys(("rnd", "rnd_released", "rnd_full", "drnd", "noveld", "disagreement"), "features")
 SIZES["e3b_rnd"] = "distilled_features"
-FALLS_SLOWLY = {"rnd_released", *LATER} - {"rnd_full", "drnd", "disagreement"}
+FALLS_SLOWLY = {"rnd_released", *LATER} - {"rnd_full", "drnd", "disagreement", "ride"}
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_learned_bonuses_keep_the_contract_over_two_thousand_steps(name: str
 def judge_built_in(name: str, report: CheckReport, too_slow: set[Check]) -> None:
     assert report.passed, report
     visits = {Check.VISITS, Check.SCOPE}
-    declared = {"icm": visits, "disagreement": visits, "oracle_left": visits, "rnd_released": {Check.SIGN}}
+    declared = dict.fromkeys(("icm", "disagreement", "ride", "oracle_left"), visits) | {"rnd_released": {Check.SIGN}}
     applies = ALSO.get(name, set()) | ({Check.SCALARS} if name in LEARNED else set())
     assert outcomes(report, "skipped") - too_slow == PLAIN - applies | declared.get(name, set())
 

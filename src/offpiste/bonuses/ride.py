@@ -37,6 +37,9 @@ class Ride:
 
     Options = RideOptions
     scope = "episodic"
+    measures_visits = (
+        False  # a step that leaves the frames as they are moves nothing, and is paid nothing from the first
+    )
 
     def __init__(self, options: RideOptions, context: Context) -> None:
         weight = _FORWARD_WEIGHT / _INVERSE_WEIGHT
