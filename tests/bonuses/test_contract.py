@@ -52,7 +52,7 @@ LATER = [name for name, row in METHODS.items() if row.source == BY_RULE]
 LEARNED = ("pixelcnn", "icm", "rnd", "rnd_released", *LATER)
 SIZES = dict.fromkeys(("rnd", "rnd_released", "rnd_full", "drnd", "noveld", "disagreement"), "features")
 SIZES["e3b_rnd"] = "distilled_features"
-FALLS_SLOWLY = {"rnd_released", *LATER} - {"rnd_full", "drnd", "disagreement", "ride"}
+FALLS_SLOWLY = {"rnd_released", *LATER} - {"rnd_full", "disagreement", "ride"}
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from tests.bonuses.played import MID_EPISODE, PLAYED, batch, made, paid
 from tests.sameness import assert_same, global_generators
 
 pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # as in a run
-NAMES = [name for name, row in METHODS.items() if row.source == BY_RULE]
+NAMES = [name for name, row in METHODS.items() if row.source == BY_RULE and name not in ("drnd", "cfn")]
+"""These two draw while they pay or learn, and are restored with their streams in tests of their own."""
 each = pytest.mark.parametrize("name", NAMES)
 
 

@@ -113,7 +113,8 @@ def test_what_a_world_chose_runs_on_seeds_that_chose_nothing() -> None:
     assert {(run.method, run.game) for run in study.runs} == {(arm, world) for arm in ARMS for world in worlds_of(arm)}
     assert {run.seed for run in study.runs} == {0, 1, 2}
     assert all(run.bonus.scale == grid(run.method)[best]["bonus.scale"] for run in study.runs)
-    assert all(places()[key_of(run)] == best for run in study.runs)  # found again by its fingerprints
+    found = places()
+    assert all(found[key_of(run)] == best for run in study.runs)  # found again by its fingerprints
     del tables["rnd_all"]["museum"][0,][101]
     assert rnd_ablation.missing(tables) == ["museum/rnd_all/seed-101 at k = 0"]
 

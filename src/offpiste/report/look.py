@@ -51,7 +51,7 @@ class Look:
 
 
 SOLID, DASHED, DOTTED, DASH_DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5))
-SHORT = (0, (2, 1))
+SHORT, SHORT_DOTTED = (0, (2, 1)), (0, (2, 1, 0.5, 1))
 """Of our later methods alone."""
 LONG, LONG_DOTTED, DASH_DOT_DOTTED = (0, (8, 2)), (0, (8, 1.5, 1, 1.5)), (0, (4, 1.5, 1, 1.5, 1, 1.5))
 _OWN: dict[str, tuple[str, Any, str]] = {
@@ -74,6 +74,10 @@ _OWN: dict[str, tuple[str, Any, str]] = {
     "ngu": (GREEN, SHORT, "v"),
     "rnd_full": (ORANGE, SHORT, "P"),
     "drnd": (PURPLE, SHORT, "P"),
+    "disagreement": (GREEN, SHORT_DOTTED, "s"),
+    "ride": (BLUE, SHORT_DOTTED, "D"),
+    "e3b_rnd": (VERMILION, SHORT_DOTTED, "s"),
+    "cfn": (SKY, SHORT, "^"),
     RANDOM_PLAY: (MUTED, SOLID, "D"),
 }
 _OTHERS = [

@@ -353,7 +353,8 @@ def _own(name: str) -> Opened:
         ) from error
     if not isinstance(made, gymnasium.Env):
         raise ConfigError(f"{name} must make a gymnasium.Env, got {kind_of(made)}; let the class inherit from it")
-    return Opened(made, None, None)
+    limit = None if made.spec is None else made.spec.max_episode_steps  # of an environment of gymnasium's in a wrapper
+    return Opened(made, limit, None)
 
 
 def _is_image(space: Any) -> bool:
