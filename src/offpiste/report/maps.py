@@ -1,4 +1,4 @@
-"""Maps of visits: brighter where more often, by the same colours on every page and in the first picture of README."""
+"""Maps of visits: brighter where more often, by the same colours on every page and in the first figure of README."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
